@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PROFILE := --profile quick
+CARGO   := cargo
+
+.PHONY: setup check demo test bench fuzz deny
+
+## Installs what is missing: Postgres, nginx, the real MCP servers and clients of the tests.
+setup:
+	tests/setup.sh
+
+## Format and lints, as every commit passes them.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(PROFILE) --workspace --all-targets --quiet -- -D warnings
+
+## One allowed call, one denied, one that waits for you, and the chain that recorded them.
+demo:
+	$(CARGO) build $(PROFILE) --quiet --package cli
+	target/quick/toolgate demo $(shell test -t 0 || echo --yes)
+
+## Everything that main must pass: under 30 minutes from a cold clone on 2 cores.
+test: setup check
+	$(CARGO) build $(PROFILE) --package cli --package control-plane --package sidecar --package bench --bins
+	$(CARGO) test $(PROFILE) --workspace --no-fail-fast
+
+## The figures of docs/performance.md.
+bench:
+	bench/run.sh
+
+## Each fuzz target for 60 seconds.
+fuzz:
+	fuzz/run.sh
+
+## Licences, sources and bans of dependencies.
+deny:
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
