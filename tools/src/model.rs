@@ -1,0 +1,216 @@
+//! The tool: one callable operation, as its upstream declared it and as Toolgate judges it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::classify::{Classification, Declared, Hints, classify_tool};
+use crate::fingerprint::Fingerprint;
+use crate::id::{IdError, ToolName, UpstreamName};
+use crate::json::{Document, JsonError, Kind, Limits, Node};
+
+/// Beginnings of governed names that are not tools.
+const GOVERNED_PREFIXES: [&str; 3] = ["resource:", "prompt:", "method:"];
+/// The schema of a tool that declared none.
+const ANY_OBJECT: &str = r#"{"type":"object"}"#;
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolKind {
+    /// A tool of an MCP server.
+    Mcp,
+    /// An operation of an OpenAPI service.
+    OpenApi,
+    /// A command of a CLI program.
+    Cli,
+    /// A tool that an agent's host runs itself and only asks about.
+    Host,
+}
+
+impl fmt::Display for ToolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Mcp => "mcp",
+            Self::OpenApi => "openapi",
+            Self::Cli => "cli",
+            Self::Host => "host",
+        })
+    }
+}
+
+/// Why a declaration is not a usable tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeclareError {
+    /// The declaration is not acceptable JSON.
+    #[error("the declaration of a tool cannot be read: {0}")]
+    Json(#[from] JsonError),
+    /// The declaration is not an object with a `name`.
+    #[error("the declaration of a tool has no \"name\" that is a string")]
+    NoName,
+    /// The name is not valid.
+    #[error("the declared tool cannot be named: {0}")]
+    Name(#[from] IdError),
+    /// The name would be taken for a resource, a prompt or a method.
+    #[error("the declared tool {name:?} has the name of a resource, prompt or method")]
+    ReservedName {
+        /// The declared name.
+        name: String,
+    },
+    /// The input schema is not an object.
+    #[error("the declared tool {name:?} has an inputSchema that is not an object")]
+    Schema {
+        /// The declared name.
+        name: String,
+    },
+}
+
+/// One callable operation.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// The governed name.
+    pub name: ToolName,
+    /// The upstream that has it; none for a host's own tool.
+    pub upstream: Option<UpstreamName>,
+    /// Where it comes from.
+    pub kind: ToolKind,
+    /// The title for people.
+    pub title: Option<String>,
+    /// The description for models.
+    pub description: Option<String>,
+    /// The JSON Schema of the arguments, as declared.
+    pub input_schema: Arc<RawValue>,
+    /// Everything that the upstream said about the tool, byte for byte.
+    pub declared: Arc<RawValue>,
+    /// What it claims about itself.
+    pub annotations: Hints,
+    /// The HTTP method, for a tool that is one HTTP operation.
+    pub method: Option<String>,
+    /// The fingerprint of what was declared.
+    pub fingerprint: Fingerprint,
+    /// What it is judged to do.
+    pub classification: Classification,
+}
+
+impl Tool {
+    /// The tool that an MCP server declared in its `tools/list` answer.
+    ///
+    /// # Errors
+    /// When the declaration has duplicate keys or is otherwise unreadable, or has no valid name or schema.
+    pub fn mcp(upstream: &UpstreamName, declared: Arc<RawValue>) -> Result<Self, DeclareError> {
+        Self::from_declaration(ToolKind::Mcp, Some(upstream), None, declared)
+    }
+
+    /// The tool that a declaration in MCP's shape describes. Without an upstream its own name is its governed name.
+    ///
+    /// # Errors
+    /// As [`Tool::mcp`].
+    pub fn from_declaration(
+        kind: ToolKind,
+        upstream: Option<&UpstreamName>,
+        method: Option<&str>,
+        declared: Arc<RawValue>,
+    ) -> Result<Self, DeclareError> {
+        let document = Document::parse(declared.get().as_bytes(), Limits::MESSAGE)?;
+        let root = document.root();
+        let local = text(root, "name").ok_or(DeclareError::NoName)?;
+        if GOVERNED_PREFIXES.iter().any(|prefix| local.starts_with(prefix)) {
+            return Err(DeclareError::ReservedName { name: local });
+        }
+        let name = match upstream {
+            Some(upstream) => ToolName::of(upstream, &local)?,
+            None => ToolName::try_from(local.as_str())?,
+        };
+        let input_schema = root.get("inputSchema").filter(|schema| !schema.is_null());
+        if input_schema.is_some_and(|schema| schema.kind() != Kind::Object) {
+            return Err(DeclareError::Schema { name: local });
+        }
+        let description = text(root, "description");
+        let annotations = hints(root.get("annotations"));
+        let classification = classify_tool(&Declared {
+            name: &name,
+            local: &local,
+            description: description.as_deref(),
+            hints: annotations,
+            method,
+            input_schema,
+        });
+        Ok(Self {
+            upstream: upstream.cloned(),
+            kind,
+            title: text(root, "title"),
+            description,
+            input_schema: raw_value(input_schema.map_or(ANY_OBJECT, Node::raw_str)),
+            annotations,
+            method: method.map(str::to_owned),
+            fingerprint: Fingerprint::of(root),
+            classification,
+            name,
+            declared: Arc::clone(&declared),
+        })
+    }
+
+    /// A tool that an agent's host runs itself: only its name is known.
+    pub fn host(name: ToolName) -> Self {
+        let declared = raw_value("{}");
+        let fingerprint = Document::parse(b"{}", Limits::ARGUMENTS)
+            .map_or(Fingerprint::from_bytes([0; 32]), |document| {
+                Fingerprint::of(document.root())
+            });
+        Self {
+            upstream: None,
+            kind: ToolKind::Host,
+            title: None,
+            description: None,
+            input_schema: raw_value(ANY_OBJECT),
+            declared,
+            annotations: Hints::default(),
+            method: None,
+            fingerprint,
+            classification: classify_tool(&Declared {
+                name: &name,
+                local: name.as_str(),
+                description: None,
+                hints: Hints::default(),
+                method: None,
+                input_schema: None,
+            }),
+            name,
+        }
+    }
+
+    /// The tool's own name, as its upstream knows it.
+    pub fn local_name(&self) -> &str {
+        match &self.upstream {
+            // INVARIANT: a governed name is the upstream's name, a dot, and the tool's own name.
+            Some(upstream) => self
+                .name
+                .as_str()
+                .strip_prefix(upstream.as_str())
+                .and_then(|rest| rest.strip_prefix('.'))
+                .unwrap_or_default(),
+            None => self.name.as_str(),
+        }
+    }
+}
+
+fn text(node: Node<'_>, key: &str) -> Option<String> {
+    node.get(key)?.as_str().map(|text| text.into_owned())
+}
+
+fn hints(annotations: Option<Node<'_>>) -> Hints {
+    let hint = |key| annotations.and_then(|node| node.get(key)).and_then(Node::as_bool);
+    Hints {
+        read_only: hint("readOnlyHint"),
+        destructive: hint("destructiveHint"),
+        idempotent: hint("idempotentHint"),
+        open_world: hint("openWorldHint"),
+    }
+}
+
+fn raw_value(text: &str) -> Arc<RawValue> {
+    // INVARIANT: the text comes from a parsed document or is a literal, so it is JSON.
+    RawValue::from_string(text.to_owned()).map_or_else(|_| RawValue::NULL.to_owned().into(), Arc::from)
+}
