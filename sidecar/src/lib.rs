@@ -1,1 +1,4 @@
-//! sidecar
+//! The data plane: proxies every tool call of the agents beside it, decides it locally, and reports what happened.
+
+pub mod registry;
+pub mod upstream;

@@ -1,0 +1,83 @@
+//! One call to an upstream, and its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::mcp::{Era, scan};
+
+/// One `tools/call` to forward.
+///
+/// Raw members are JSON text that the gate has already checked to be well formed.
+#[derive(Clone, Debug, Default)]
+pub struct UpstreamRequest {
+    /// The tool's name as the upstream declared it, without the upstream's prefix.
+    pub tool: Arc<str>,
+    /// Raw arguments; `None` when the client sent none.
+    pub arguments: Option<Bytes>,
+    /// Raw `_meta` object of the client's request. It is kept byte for byte, except for the members that the sidecar
+    /// owns: `progressToken`, `art.flux7/agent`, `art.flux7/user`, `io.modelcontextprotocol/protocolVersion`,
+    /// `…/clientInfo` and `…/clientCapabilities` never pass; `traceparent` and `tracestate` give way to those below.
+    pub meta: Option<Bytes>,
+    /// Raw object with further members of `params`, such as `requestState`; `name`, `arguments` and `_meta` in it are ignored.
+    pub extra: Option<Bytes>,
+    /// W3C `traceparent` to send; without it the client's own one passes.
+    pub traceparent: Option<String>,
+    /// W3C `tracestate` to send along with `traceparent`.
+    pub tracestate: Option<String>,
+    /// The caller's verified identity; sent only to upstreams with `forward_identity`.
+    pub identity: Option<ForwardedIdentity>,
+    /// Where progress goes, when the client asked for it: the raw `params` of each `notifications/progress`, in order.
+    ///
+    /// They carry the sidecar's own token; [`with_progress_token`](super::with_progress_token) puts the client's back.
+    /// Everything that came before the answer is in the channel when the call returns. A full channel drops the notification.
+    pub progress: Option<mpsc::Sender<Bytes>>,
+    /// Cancels the call: the upstream is told, and the call ends with [`Cancelled`](super::UpstreamError::Cancelled).
+    /// Dropping the call's future tells the upstream as well.
+    pub cancel: CancellationToken,
+    /// Bound of the whole call; `None` is the upstream's own one.
+    pub timeout: Option<Duration>,
+}
+
+/// Who calls, as an upstream may be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedIdentity {
+    /// Agent id.
+    pub agent: String,
+    /// User, where a verified credential names one.
+    pub user: Option<String>,
+}
+
+/// What the upstream answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamAnswer {
+    /// A result or a JSON-RPC error.
+    pub kind: AnswerKind,
+    /// The raw JSON of the member `result` or `error`, exactly as it came. It may hold line breaks between tokens.
+    pub raw: Bytes,
+    /// The era that the upstream speaks: results of legacy upstreams have no `resultType`.
+    pub era: Era,
+}
+
+/// Which of the two answers of JSON-RPC it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// The member `result`.
+    Result,
+    /// The member `error`.
+    Error,
+}
+
+impl UpstreamAnswer {
+    /// Whether the tool did not succeed: a JSON-RPC error, or a result with `isError: true`.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        match self.kind {
+            AnswerKind::Error => true,
+            AnswerKind::Result => scan::member(&self.raw, "isError").is_some_and(|raw| raw == b"true"),
+        }
+    }
+}

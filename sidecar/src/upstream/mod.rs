@@ -1,0 +1,24 @@
+//! The sources of tools: what a sidecar connects to, and how a governed call is forwarded.
+//!
+//! [`Upstreams`] owns one supervised connection per configured upstream. [`Upstream::call`] forwards one call and
+//! passes the answer on as the raw bytes that came back; [`Upstream::catalogue`] is what the upstream declared.
+
+mod call;
+mod catalogue;
+mod error;
+mod retry;
+mod spec;
+mod state;
+mod upstreams;
+
+pub mod mcp;
+
+pub use call::{AnswerKind, ForwardedIdentity, UpstreamAnswer, UpstreamRequest};
+pub use catalogue::{DeclaredCatalogue, DeclaredTool};
+pub use error::UpstreamError;
+pub use mcp::Era;
+pub use mcp::progress::with_progress_token;
+pub use retry::RetryPolicy;
+pub use spec::{HttpSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
+pub use state::{Connection, UpstreamState};
+pub use upstreams::{Upstream, Upstreams};

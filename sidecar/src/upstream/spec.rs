@@ -1,0 +1,118 @@
+//! What is configured about an upstream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::retry::RetryPolicy;
+
+/// One configured upstream.
+#[derive(Clone, Debug)]
+pub struct UpstreamSpec {
+    /// Its name, the prefix of its tools.
+    pub name: Arc<str>,
+    /// How it is reached.
+    pub transport: TransportSpec,
+    /// Whether calls carry the verified agent and user in `_meta`.
+    pub forward_identity: bool,
+    /// Bounds of its messages and calls.
+    pub limits: UpstreamLimits,
+    /// When a connection is tried again.
+    pub retry: RetryPolicy,
+}
+
+/// How an upstream is reached.
+#[derive(Clone, Debug)]
+pub enum TransportSpec {
+    /// A child process that speaks over its standard streams.
+    Stdio(StdioSpec),
+    /// An HTTP endpoint.
+    StreamableHttp(HttpSpec),
+}
+
+/// A child process that is an MCP server.
+#[derive(Clone, Debug, Default)]
+pub struct StdioSpec {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Environment, literal, added to the sidecar's own.
+    pub env: Vec<(String, String)>,
+}
+
+/// An MCP endpoint over HTTP.
+#[derive(Clone, Debug, Default)]
+pub struct HttpSpec {
+    /// The endpoint, `http` or `https`.
+    pub url: String,
+    /// Headers sent with every request; `${VAR}` in values is taken from the environment.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Bounds of an upstream's messages and calls.
+#[derive(Clone, Debug)]
+pub struct UpstreamLimits {
+    /// The largest message, either way.
+    pub message_bytes: usize,
+    /// The most calls in flight.
+    pub calls_in_flight: usize,
+    /// The longest call, where the request states no bound.
+    pub call_timeout: Duration,
+    /// How long a modern answer to the first request is waited for.
+    pub probe_timeout: Duration,
+    /// The longest handshake or page of a catalogue.
+    pub handshake_timeout: Duration,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 16 * 1024 * 1024,
+            calls_in_flight: 4096,
+            call_timeout: Duration::from_secs(300),
+            probe_timeout: Duration::from_millis(2500),
+            handshake_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What makes an upstream's configuration unusable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// The URL cannot be used.
+    #[error("url {url:?} is not usable: {problem}")]
+    Url {
+        /// The URL as configured.
+        url: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A header's name is not one.
+    #[error("{name:?} is not an HTTP header name")]
+    HeaderName {
+        /// The name as configured.
+        name: String,
+    },
+    /// A header's value cannot be sent.
+    #[error("the value of header {name:?} holds characters that HTTP does not allow")]
+    HeaderValue {
+        /// The header.
+        name: String,
+    },
+    /// A header's value names a variable that is not set.
+    #[error(
+        "header {header:?} names the environment variable {variable:?}, which is not set; set it and restart"
+    )]
+    Variable {
+        /// The header.
+        header: String,
+        /// The variable.
+        variable: String,
+    },
+    /// A header's value has a `${` without its `}`.
+    #[error("header {header:?} has a \"${{\" without a closing \"}}\"")]
+    Unclosed {
+        /// The header.
+        header: String,
+    },
+}

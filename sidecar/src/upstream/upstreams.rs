@@ -1,0 +1,112 @@
+//! All upstreams of a sidecar.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{DeclaredCatalogue, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamSpec, UpstreamState};
+
+/// One upstream; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    name: Arc<str>,
+}
+
+impl Upstream {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Forwards one call and waits for its answer.
+    ///
+    /// # Errors
+    /// When there is no answer; a JSON-RPC error that the upstream answers with is an answer.
+    pub async fn call(&self, _request: UpstreamRequest) -> Result<UpstreamAnswer, UpstreamError> {
+        Err(UpstreamError::Unavailable {
+            upstream: Arc::clone(&self.name),
+            detail: "not started".to_owned(),
+        })
+    }
+
+    /// What it declares; changes when it is read again.
+    #[must_use]
+    pub fn catalogue(&self) -> watch::Receiver<Arc<DeclaredCatalogue>> {
+        let catalogue = DeclaredCatalogue {
+            upstream: Arc::clone(&self.name),
+            is_read: false,
+            tools: Vec::new(),
+        };
+        watch::channel(Arc::new(catalogue)).1
+    }
+
+    /// The state of its connection.
+    #[must_use]
+    pub fn state(&self) -> UpstreamState {
+        UpstreamState {
+            name: Arc::clone(&self.name),
+            transport: "stdio",
+            connection: super::Connection::Failed,
+            last_error: None,
+            tools: 0,
+        }
+    }
+}
+
+/// All upstreams of a sidecar. Dropping it ends their connections and child processes.
+#[derive(Debug)]
+pub struct Upstreams {
+    by_name: BTreeMap<Arc<str>, Upstream>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Upstreams {
+    /// Starts to connect to all of them; returns at once. Must be called within a runtime.
+    #[must_use]
+    pub fn start(specs: Vec<UpstreamSpec>) -> Self {
+        let by_name = specs
+            .into_iter()
+            .map(|spec| (Arc::clone(&spec.name), Upstream { name: spec.name }))
+            .collect();
+        Self {
+            by_name,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// The upstream called `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Upstream> {
+        self.by_name.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Upstream> {
+        self.by_name.values()
+    }
+
+    /// The state of each, by name.
+    #[must_use]
+    pub fn states(&self) -> Vec<UpstreamState> {
+        self.iter().map(Upstream::state).collect()
+    }
+
+    /// Ends all connections and child processes, and waits until they are gone.
+    pub async fn shutdown(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for Upstreams {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
