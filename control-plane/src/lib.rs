@@ -1,1 +1,3 @@
 //! control-plane
+
+pub mod store;
