@@ -214,3 +214,80 @@ fn raw_value(text: &str) -> Arc<RawValue> {
     // INVARIANT: the text comes from a parsed document or is a literal, so it is JSON.
     RawValue::from_string(text.to_owned()).map_or_else(|_| RawValue::NULL.to_owned().into(), Arc::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(text: &str) -> Result<Tool, DeclareError> {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        Tool::mcp(&UpstreamName::try_from("notes").unwrap(), raw.into())
+    }
+
+    #[test]
+    fn a_declared_tool_keeps_what_its_upstream_said() {
+        let text = r#"{"name": "a.b", "title":"T", "inputSchema": {"type": "object" }, "extra": 1e2}"#;
+        let tool = tool(text).unwrap();
+        assert_eq!(tool.name.as_str(), "notes.a.b");
+        assert_eq!(tool.local_name(), "a.b");
+        assert_eq!(tool.declared.get(), text);
+        assert_eq!(tool.input_schema.get(), r#"{"type": "object" }"#);
+        assert_eq!(tool.title.as_deref(), Some("T"));
+    }
+
+    #[test]
+    fn unusable_declarations_are_refused() {
+        assert!(matches!(tool("[]"), Err(DeclareError::NoName)));
+        assert!(matches!(
+            tool(r#"{"name":"a","name":"b"}"#),
+            Err(DeclareError::Json(_))
+        ));
+        assert!(matches!(
+            tool(r#"{"name":"a\u0000"}"#),
+            Err(DeclareError::Name(_))
+        ));
+        assert!(matches!(
+            tool(r#"{"name":"resource:x"}"#),
+            Err(DeclareError::ReservedName { .. })
+        ));
+        assert!(matches!(
+            tool(r#"{"name":"a","inputSchema":3}"#),
+            Err(DeclareError::Schema { .. })
+        ));
+    }
+
+    #[test]
+    fn the_fingerprint_ignores_key_order_and_notices_text_and_schema() {
+        let print = |text: &str| tool(text).unwrap().fingerprint;
+        let base = print(r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1}}"#);
+        assert_eq!(
+            base,
+            print(r#"{"inputSchema":{"x":1.0,"type":"object"},"description":"d","name":"a"}"#)
+        );
+        assert_ne!(
+            base,
+            print(r#"{"name":"a","description":"d ","inputSchema":{"type":"object","x":1}}"#)
+        );
+        assert_ne!(
+            base,
+            print(r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":2}}"#)
+        );
+        assert_ne!(
+            base,
+            print(r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1},"_meta":{}}"#)
+        );
+        let text = base.to_string();
+        assert_eq!(text.parse::<Fingerprint>().unwrap(), base);
+        assert_eq!(
+            serde_json::from_str::<Fingerprint>(&format!("{text:?}")).unwrap(),
+            base
+        );
+    }
+
+    #[test]
+    fn a_hosts_own_tool_has_no_upstream() {
+        let tool = Tool::host("Bash".parse().unwrap());
+        assert_eq!((tool.kind, tool.local_name()), (ToolKind::Host, "Bash"));
+        assert!(!tool.classification.plain_read);
+    }
+}
