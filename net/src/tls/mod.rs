@@ -3,7 +3,7 @@
 
 mod client;
 mod pem;
-#[cfg(feature = "test-certificates")]
+#[cfg(any(test, feature = "test-certificates"))]
 mod self_signed;
 mod server;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 
 pub use client::{client_config, client_config_with_identity};
-#[cfg(feature = "test-certificates")]
+#[cfg(any(test, feature = "test-certificates"))]
 pub use self_signed::{TestCertificates, self_signed, self_signed_between};
 pub use server::{ServerFiles, ServerTls};
 
