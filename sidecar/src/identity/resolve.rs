@@ -1,0 +1,134 @@
+//! From the headers of a request to an identity.
+
+use http::{HeaderMap, header};
+use tools::id::AgentId;
+
+use super::{ANONYMOUS, AgentScope, Identity, Strength};
+
+/// Why a caller is not served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// No credential where one is required.
+    #[error("this sidecar serves no anonymous callers; send \"Authorization: Bearer agent:<id>\"")]
+    Required,
+    /// The `Authorization` header cannot be read as one bearer credential.
+    #[error(
+        "the Authorization header is not one Bearer credential; send \"Authorization: Bearer agent:<id>\""
+    )]
+    Unreadable,
+    /// A token that nothing here can verify.
+    #[error("this sidecar has no verifier for tokens; send \"Authorization: Bearer agent:<id>\"")]
+    Unverifiable,
+    /// The agent id is not a valid name.
+    #[error("the agent id of the credential is not valid: {0}")]
+    Name(#[from] tools::id::IdError),
+    /// The caller is fixed at launch, and the credential names another agent.
+    #[error("this entrance belongs to agent {bound:?}; the credential names another agent")]
+    Bound {
+        /// The agent that the entrance is fixed to.
+        bound: AgentId,
+    },
+    /// The sidecar may not speak for this agent.
+    #[error(
+        "agent {agent:?} is outside what this sidecar's credential covers; enrol it with a token that allows this agent"
+    )]
+    OutOfScope {
+        /// The agent.
+        agent: AgentId,
+    },
+}
+
+impl IdentityError {
+    /// Whether the caller is known and merely not served here (403), as opposed to not authenticated (401).
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::OutOfScope { .. } => true,
+            Self::Required | Self::Unreadable | Self::Unverifiable | Self::Name(_) | Self::Bound { .. } => {
+                false
+            }
+        }
+    }
+}
+
+/// How callers of one entrance are identified.
+#[derive(Debug, Clone)]
+pub struct Identities {
+    bound: Option<AgentId>,
+    require_authentication: bool,
+}
+
+impl Identities {
+    /// `bound` fixes the entrance to one agent. `require_authentication` refuses callers without a credential.
+    pub fn new(bound: Option<AgentId>, require_authentication: bool) -> Self {
+        Self {
+            bound,
+            require_authentication,
+        }
+    }
+
+    /// Who calls, by the request's headers.
+    ///
+    /// # Errors
+    /// When there is no acceptable credential, or `scope` does not cover the agent.
+    pub fn resolve(&self, headers: &HeaderMap, scope: &AgentScope) -> Result<Identity, IdentityError> {
+        let identity = match (&self.bound, asserted_agent(headers)?) {
+            (Some(bound), None) => named(bound.clone(), Strength::Bound),
+            (Some(bound), Some(claimed)) if *bound == claimed => named(claimed, Strength::Bound),
+            (Some(bound), Some(_)) => {
+                return Err(IdentityError::Bound { bound: bound.clone() });
+            }
+            (None, Some(claimed)) => named(claimed, Strength::Asserted),
+            (None, None) if self.require_authentication => return Err(IdentityError::Required),
+            (None, None) => named(AgentId::try_from(ANONYMOUS)?, Strength::Anonymous),
+        };
+        within(identity, scope)
+    }
+
+    /// The identity for a request body that names `agent` itself, which plaintext identity may do.
+    ///
+    /// # Errors
+    /// When `scope` does not cover the agent.
+    pub fn asserted(agent: AgentId, scope: &AgentScope) -> Result<Identity, IdentityError> {
+        within(named(agent, Strength::Asserted), scope)
+    }
+}
+
+fn named(agent: AgentId, strength: Strength) -> Identity {
+    Identity {
+        agent,
+        strength,
+        user: None,
+    }
+}
+
+fn within(identity: Identity, scope: &AgentScope) -> Result<Identity, IdentityError> {
+    if scope.covers(&identity.agent) {
+        Ok(identity)
+    } else {
+        Err(IdentityError::OutOfScope {
+            agent: identity.agent,
+        })
+    }
+}
+
+/// The agent that the credential claims; `None` without a credential.
+fn asserted_agent(headers: &HeaderMap) -> Result<Option<AgentId>, IdentityError> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let credential = match (given.next(), given.next()) {
+        (None, _) => return Ok(None),
+        (Some(one), None) => one.to_str().map_err(|_| IdentityError::Unreadable)?,
+        (Some(_), Some(_)) => return Err(IdentityError::Unreadable),
+    };
+    let (scheme, token) = credential
+        .trim()
+        .split_once(' ')
+        .ok_or(IdentityError::Unreadable)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(IdentityError::Unreadable);
+    }
+    let agent = token
+        .trim()
+        .strip_prefix("agent:")
+        .ok_or(IdentityError::Unverifiable)?;
+    Ok(Some(AgentId::try_from(agent)?))
+}

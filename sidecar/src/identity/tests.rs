@@ -1,0 +1,95 @@
+use http::HeaderMap;
+
+use super::*;
+
+fn scope(globs: &[&str]) -> AgentScope {
+    AgentScope::new(
+        globs.iter().map(|glob| glob.parse().unwrap()).collect(),
+        Vec::new(),
+    )
+}
+
+fn headers(credentials: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for credential in credentials {
+        headers.append("authorization", credential.parse().unwrap());
+    }
+    headers
+}
+
+fn resolve(identities: &Identities, credentials: &[&str]) -> Result<Identity, IdentityError> {
+    identities.resolve(&headers(credentials), &scope(&["*"]))
+}
+
+#[test]
+fn a_plaintext_agent_is_asserted() {
+    let identity = resolve(&Identities::new(None, true), &["Bearer agent:support-7"]).unwrap();
+    assert_eq!(identity.agent.as_str(), "support-7");
+    assert_eq!(identity.strength, Strength::Asserted);
+}
+
+#[test]
+fn no_credential_is_anonymous_unless_one_is_required() {
+    let identity = resolve(&Identities::new(None, false), &[]).unwrap();
+    assert_eq!(
+        (identity.agent.as_str(), identity.strength),
+        ("anonymous", Strength::Anonymous)
+    );
+    assert_eq!(
+        resolve(&Identities::new(None, true), &[]),
+        Err(IdentityError::Required)
+    );
+}
+
+#[test]
+fn a_token_that_nothing_verifies_is_refused() {
+    for credential in ["Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer secret"] {
+        assert_eq!(
+            resolve(&Identities::new(None, false), &[credential]),
+            Err(IdentityError::Unverifiable)
+        );
+    }
+}
+
+#[test]
+fn two_credentials_or_another_scheme_are_refused() {
+    let identities = Identities::new(None, false);
+    for credentials in [
+        &["Bearer agent:a", "Bearer agent:b"][..],
+        &["Basic YTpi"],
+        &["agent:a"],
+    ] {
+        assert_eq!(resolve(&identities, credentials), Err(IdentityError::Unreadable));
+    }
+    assert!(matches!(
+        resolve(&identities, &["Bearer agent:"]),
+        Err(IdentityError::Unreadable | IdentityError::Name(_))
+    ));
+}
+
+#[test]
+fn a_bound_entrance_refuses_a_credential_of_another_agent() {
+    let identities = Identities::new(Some("desk".parse().unwrap()), true);
+    for credentials in [&[][..], &["Bearer agent:desk"]] {
+        assert_eq!(
+            resolve(&identities, credentials).unwrap().strength,
+            Strength::Bound
+        );
+    }
+    assert!(matches!(
+        resolve(&identities, &["Bearer agent:other"]),
+        Err(IdentityError::Bound { .. })
+    ));
+}
+
+#[test]
+fn an_agent_outside_the_credential_is_refused() {
+    let identities = Identities::new(None, false);
+    let narrowed = AgentScope::new(vec!["support-*".parse().unwrap()], vec!["*-7".parse().unwrap()]);
+    let resolve = |agent: &str| identities.resolve(&headers(&[&format!("Bearer agent:{agent}")]), &narrowed);
+    assert!(resolve("support-7").is_ok());
+    for agent in ["support-8", "sales-7"] {
+        assert!(resolve(agent).unwrap_err().is_forbidden());
+    }
+    assert!(!AgentScope::default().covers(&"anyone".parse().unwrap()));
+}
