@@ -4,4 +4,5 @@ pub mod agent;
 pub mod gate;
 pub mod identity;
 pub mod registry;
+pub mod spool;
 pub mod upstream;

@@ -1,0 +1,47 @@
+//! A call between its intent and its record.
+
+use super::draft::{Draft, Prepared};
+use super::entry::Key;
+use super::{Recorded, Spool, SpoolError};
+
+/// A call whose intent is in the spool. It ends by [`OpenCall::finish`]; dropped without that (a panic, a lost task), it
+/// leaves an `interrupted` record.
+#[must_use = "dropping it records the call as interrupted"]
+#[derive(Debug)]
+pub struct OpenCall {
+    spool: Spool,
+    key: Key,
+    is_open: bool,
+}
+
+impl OpenCall {
+    pub(super) fn new(spool: Spool, key: Key) -> Self {
+        Self {
+            spool,
+            key,
+            is_open: true,
+        }
+    }
+
+    /// Replaces the intent by the record of what happened.
+    ///
+    /// # Errors
+    /// The record is not on disk. When the file system refused, it is kept in memory, is written before anything else begins,
+    /// and the intent remains: after a crash the call would be `interrupted`.
+    pub fn finish(mut self, draft: Draft) -> Result<Recorded, SpoolError> {
+        let prepared = Prepared::new(draft)?;
+        self.is_open = false;
+        self.spool.finish(self.key, prepared)
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        if let Err(error) = self.spool.interrupt(self.key) {
+            tracing::error!(%error, "the record of an interrupted call is not written yet");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A record before it has its number.
+
+use bytes::Bytes;
+use chain::hash::Hash;
+use chain::payload::Payload;
+use chain::record::SourceRecord;
+use chain::source::{Sealed, SourceChain};
+use chain::vocabulary::{Outcome, Reason};
+
+use super::SpoolError;
+use super::entry::Statement;
+
+/// What a call's record says, except for what the spool adds: sidecar, namespace (once enrolled), epoch, number, source link and
+/// payload digest.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The header.
+    pub source: SourceRecord,
+    /// The erasable part, already redacted.
+    pub payload: Option<Payload>,
+}
+
+/// A draft whose payload is sealed: ready for its number.
+#[derive(Clone, Debug)]
+pub(super) struct Prepared {
+    source: SourceRecord,
+    payload: Bytes,
+}
+
+impl Prepared {
+    pub(super) fn new(draft: Draft) -> Result<Self, SpoolError> {
+        let Draft { mut source, payload } = draft;
+        let payload = match payload {
+            None => Bytes::new(),
+            Some(payload) => {
+                let sealed = payload.seal().map_err(|error| invalid(&error))?;
+                source.payload_digest = Some(sealed.digest);
+                sealed.text.into()
+            }
+        };
+        Ok(Self { source, payload })
+    }
+
+    /// The record of a call of which nothing more than this is known.
+    pub(super) fn interrupted(mut draft: Draft) -> Result<Self, SpoolError> {
+        draft.source.outcome = Outcome::Interrupted;
+        draft.source.reason = Some(Reason::Crash);
+        Self::new(draft)
+    }
+
+    pub(super) fn from_statement(statement: &Statement) -> Result<Self, SpoolError> {
+        // These bytes are this process' own: no canonical form is asked for, which would refuse numbers that print shorter.
+        let source: SourceRecord =
+            serde_json::from_slice(&statement.source).map_err(|error| SpoolError::Invalid {
+                reason: error.to_string(),
+            })?;
+        Ok(Self {
+            source,
+            payload: statement.payload.clone(),
+        })
+    }
+
+    /// What is kept while there is no number.
+    pub(super) fn statement(&self) -> Result<Statement, SpoolError> {
+        Ok(Statement {
+            source: self.source.encode().map_err(|error| invalid(&error))?.into(),
+            payload: self.payload.clone(),
+        })
+    }
+
+    /// The record with the next number of an epoch, and the link for the one after it.
+    pub(super) fn numbered(
+        &self,
+        place: SourceChain,
+        namespace: &str,
+    ) -> Result<(Statement, Sealed), SpoolError> {
+        let mut place = place;
+        let mut source = self.source.clone();
+        if !namespace.is_empty() {
+            namespace.clone_into(&mut source.namespace);
+        }
+        let mut sealed = place.seal(&mut source).map_err(|error| invalid(&error))?;
+        let statement = Statement {
+            source: std::mem::take(&mut sealed.text).into(),
+            payload: self.payload.clone(),
+        };
+        Ok((statement, sealed))
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn size_hint(&self) -> u64 {
+        2048 + self.payload.len() as u64
+    }
+}
+
+/// The link of the first record of an epoch.
+pub(super) const FIRST_LINK: Hash = Hash::ZERO;
+
+fn invalid(error: &chain::record::RecordError) -> SpoolError {
+    SpoolError::Invalid {
+        reason: error.to_string(),
+    }
+}

@@ -1,0 +1,153 @@
+//! Epochs: opening, ending, settling, closing.
+
+use super::SpoolError;
+use super::draft::{FIRST_LINK, Prepared};
+use super::entry::EpochMark;
+use super::log::Log;
+
+/// What an enrolment says about numbering.
+#[derive(Clone, Debug)]
+pub struct EpochGrant {
+    /// Id of the sidecar.
+    pub sidecar: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The new epoch.
+    pub epoch: u64,
+    /// Epochs that the control plane has not closed, with the last number it has of each.
+    pub open_epochs: Vec<(u64, u64)>,
+}
+
+/// Where an epoch stands, for delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochStatus {
+    /// The epoch.
+    pub epoch: u64,
+    /// Every number up to here may be forgotten.
+    pub settled: u64,
+    /// The last number given, 0 when there is none.
+    pub last: u64,
+    /// No further number will come.
+    pub ended: bool,
+    /// The control plane has taken its end.
+    pub closed: bool,
+}
+
+impl Log {
+    pub(super) fn open_epoch(&mut self, grant: &EpochGrant) -> Result<(), SpoolError> {
+        if grant.epoch <= self.highest {
+            return Err(SpoolError::EpochUsed {
+                given: grant.epoch,
+                highest: self.highest,
+            });
+        }
+        self.write_backlog()?;
+        for mark in self.epochs.values_mut() {
+            mark.ended = true;
+        }
+        for (epoch, committed) in grant
+            .open_epochs
+            .iter()
+            .filter(|(epoch, _)| *epoch != grant.epoch)
+        {
+            let mark = self.epochs.entry(*epoch).or_insert(EpochMark {
+                epoch: *epoch,
+                settled: *committed,
+                last: *committed,
+                previous: FIRST_LINK,
+                ended: true,
+                closed: false,
+            });
+            // A power failure can take numbers from here that the chain already has.
+            mark.last = mark.last.max(*committed);
+        }
+        self.epochs.insert(
+            grant.epoch,
+            EpochMark {
+                epoch: grant.epoch,
+                settled: 0,
+                last: 0,
+                previous: FIRST_LINK,
+                ended: false,
+                closed: false,
+            },
+        );
+        self.current = Some(grant.epoch);
+        self.highest = grant.epoch;
+        self.sidecar.clone_from(&grant.sidecar);
+        self.namespace.clone_from(&grant.namespace);
+        self.write_state()?;
+        self.number_drafts()
+    }
+
+    /// Gives numbers to what ended while there was no epoch.
+    fn number_drafts(&mut self) -> Result<(), SpoolError> {
+        while let Some((&key, held)) = self.drafts.first_key_value() {
+            match Prepared::from_statement(&held.statement) {
+                Ok(prepared) => self.number(key, &prepared).map(|_| ())?,
+                Err(error) => tracing::error!(%error, "a kept record cannot be read and is left out"),
+            }
+            self.drafts.remove(&key);
+        }
+        Ok(())
+    }
+
+    /// Ends the current epoch when no call is open. Later records wait for the next one.
+    pub(super) fn end_epoch(&mut self) -> Result<bool, SpoolError> {
+        self.write_backlog()?;
+        if !self.open.is_empty() {
+            return Ok(false);
+        }
+        if let Some(mark) = self.current.take().and_then(|epoch| self.epochs.get_mut(&epoch)) {
+            mark.ended = true;
+            self.write_state()?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn settle(&mut self, epoch: u64, through: u64) {
+        let Some(mark) = self.epochs.get_mut(&epoch) else {
+            return;
+        };
+        let settled = through.min(mark.last);
+        if settled <= mark.settled {
+            return;
+        }
+        mark.settled = settled;
+        self.is_stale = true;
+        self.forget();
+    }
+
+    pub(super) fn close(&mut self, epoch: u64) {
+        let Some(mark) = self
+            .epochs
+            .get_mut(&epoch)
+            .filter(|mark| mark.ended && !mark.closed)
+        else {
+            return;
+        };
+        mark.closed = true;
+        self.is_stale = true;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.epochs
+            .retain(|_, mark| !(mark.closed && mark.settled >= mark.last));
+        let epochs = &self.epochs;
+        self.tail
+            .forget(|epoch, n| epochs.get(&epoch).is_none_or(|mark| n <= mark.settled));
+        self.forget_settled();
+    }
+
+    pub(super) fn status(&self) -> Vec<EpochStatus> {
+        let status = |mark: &EpochMark| EpochStatus {
+            epoch: mark.epoch,
+            settled: mark.settled,
+            last: mark.last,
+            ended: mark.ended,
+            closed: mark.closed,
+        };
+        self.epochs.values().map(status).collect()
+    }
+}
