@@ -15,16 +15,38 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("config", BTreeSet::from(["policy", "tools"])),
         ("control-plane", BTreeSet::from(planes)),
         ("sidecar", BTreeSet::from(planes)),
-        ("cli", planes.into_iter().chain(["control-plane", "sidecar"]).collect()),
-        ("tests", planes.into_iter().chain(["control-plane", "sidecar", "cli"]).collect()),
-        ("bench", planes.into_iter().chain(["control-plane", "sidecar", "tests"]).collect()),
+        (
+            "cli",
+            planes.into_iter().chain(["control-plane", "sidecar"]).collect(),
+        ),
+        (
+            "tests",
+            planes
+                .into_iter()
+                .chain(["control-plane", "sidecar", "cli"])
+                .collect(),
+        ),
+        (
+            "bench",
+            planes
+                .into_iter()
+                .chain(["control-plane", "sidecar", "tests"])
+                .collect(),
+        ),
     ])
 }
 
 fn metadata() -> serde_json::Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1", "--offline"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -34,7 +56,9 @@ fn dependencies_between_rooms_run_one_way() {
     let metadata = metadata();
     for package in metadata["packages"].as_array().unwrap() {
         let room = package["name"].as_str().unwrap();
-        let may_use = allowed.get(room).unwrap_or_else(|| panic!("room {room} is not in the table of this test"));
+        let may_use = allowed
+            .get(room)
+            .unwrap_or_else(|| panic!("room {room} is not in the table of this test"));
         for dependency in package["dependencies"].as_array().unwrap() {
             let name = dependency["name"].as_str().unwrap();
             let for_tests_only = dependency["kind"] == "dev" && name == "tests";
@@ -47,7 +71,9 @@ fn dependencies_between_rooms_run_one_way() {
 
 #[test]
 fn pure_rooms_do_no_input_output() {
-    let banned = ["tokio", "axum", "hyper", "tonic", "sqlx", "reqwest", "nix", "socket2"];
+    let banned = [
+        "tokio", "axum", "hyper", "tonic", "sqlx", "reqwest", "nix", "socket2",
+    ];
     let metadata = metadata();
     for package in metadata["packages"].as_array().unwrap() {
         if !["tools", "policy", "chain"].contains(&package["name"].as_str().unwrap()) {
@@ -72,7 +98,10 @@ fn the_sidecar_knows_no_database_and_the_control_plane_no_upstream() {
         for dependency in package["dependencies"].as_array().unwrap() {
             let name = dependency["name"].as_str().unwrap();
             if dependency["kind"] != "dev" {
-                assert!(!(room == "sidecar" && name == "sqlx"), "the sidecar never sees a database driver");
+                assert!(
+                    !(room == "sidecar" && name == "sqlx"),
+                    "the sidecar never sees a database driver"
+                );
             }
         }
     }
