@@ -3,8 +3,21 @@
 //! This crate is pure: no I/O, no async, no clock (time is an argument), no global state.
 //!
 //! - [`yaml`] reads YAML with the position of every key and value, and collects [`yaml::Problem`]s.
+//! - [`document`] is what an operator writes, fully typed; its JSON is what travels between the planes.
 //! - [`glob`] holds the patterns of the policy language.
+//! - [`compile`] makes a [`PolicySet`] that resolves and keeps plans.
+//! - [`decide`] is the decision; [`evaluate`] is whether a rule holds, in three values.
+//! - [`grant`] lifts `human_approval` for a time.
 
+pub mod compile;
+pub mod decide;
+pub mod document;
+pub mod evaluate;
 pub mod glob;
+pub mod grant;
 pub mod nearest;
 pub mod yaml;
+
+pub use compile::{InvalidPolicy, PolicySet};
+pub use decide::{Call, Decision, Floor};
+pub use document::{Action, Policy};

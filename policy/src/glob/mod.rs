@@ -277,6 +277,13 @@ impl PartialEq for Glob {
 
 impl Eq for Glob {}
 
+/// A pattern is looked up by its text.
+impl std::borrow::Borrow<str> for Glob {
+    fn borrow(&self) -> &str {
+        &self.text
+    }
+}
+
 impl std::hash::Hash for Glob {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.text.hash(state);
