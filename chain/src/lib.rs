@@ -15,4 +15,5 @@ pub mod payload;
 pub mod record;
 pub mod source;
 pub mod timestamp;
+pub mod verify;
 pub mod vocabulary;
