@@ -60,7 +60,7 @@ impl Suspicion {
         let is_disorder = self.stated != self.expected;
         match kind {
             // The chain goes on as if the bad record were the expected one: only its number was changed.
-            DamageKind::Missing | DamageKind::Inserted if is_fresh && is_successor() => {
+            DamageKind::Missing | DamageKind::Inserted if is_disorder && is_fresh && is_successor() => {
                 Some(DamageKind::Changed)
             }
             DamageKind::Missing if is_disorder && at == self.expected => Some(DamageKind::Reordered),

@@ -146,11 +146,12 @@ impl Verifier {
             if let Some(last) = missing.filter(|last| *last > self.head.at) {
                 let detail = format!("a checkpoint speaks of records up to {last}");
                 self.damaged(Found::new(DamageKind::Truncated, successor(self.head.at), detail));
-            } else if !self.keys.is_empty() && self.report.macs == 0 {
-                if let Some(first) = self.report.first {
-                    let detail = "no record has a MAC, although a key was given";
-                    self.damaged(Found::new(DamageKind::Downgraded, first, detail));
-                }
+            } else if let Some(first) = self.report.first
+                && !self.keys.is_empty()
+                && self.report.macs == 0
+            {
+                let detail = "no record has a MAC, although a key was given";
+                self.damaged(Found::new(DamageKind::Downgraded, first, detail));
             }
         }
         self.report.sources = self.sources.count();
