@@ -1,0 +1,157 @@
+//! The tables of the configuration. Field names are the keys of the file; the comments are the reference.
+
+mod governance;
+mod network;
+mod planes;
+mod upstreams;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use policy::document::{Lists as PolicyLists, Policy};
+
+pub use governance::{
+    Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,
+    Traces,
+};
+pub use network::{Auth, Credentials, Drain, Listen, Tls};
+pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
+pub use upstreams::{McpServer, Transport};
+
+use crate::Secret;
+use crate::schema::{DatabaseUrl, Keys, Lists, Policies, StateFolder, VariableOnly, Whole, section};
+
+/// Environment variables that set a key beside the one that is derived from its name.
+pub(crate) const ALIASES: [(&str, &str); 4] = [
+    ("auth.admin_token", "TOOLGATE_ADMIN_TOKEN"),
+    ("auth.admin_token", "MESH_ADMIN_TOKEN"),
+    ("control_plane.url", "TOOLGATE_CONTROL_URL"),
+    ("trace_key", "MESH_TRACE_KEY"),
+];
+
+section! {
+    /// One YAML file configures all programs; each uses its part.
+    Config as "the configuration" {
+        /// Port on which agents are served, on 127.0.0.1 unless `listen.agent` says otherwise. `toolgate up`
+        /// serves operators there too.
+        port: u16 as Whole<u16, 0, 65535> = "9090",
+        /// Addresses to serve on.
+        listen: Listen,
+        /// TLS on every listener.
+        tls: Tls,
+        /// Who may call what.
+        auth: Auth,
+        /// The MCP servers whose tools are governed.
+        mcp_servers: Vec<McpServer>,
+        /// How tools are named towards agents.
+        expose: Expose,
+        /// Policies, in the order in which they are loaded.
+        policies: Vec<Policy> as Policies,
+        /// Folder whose `*.yaml` and `*.yml` files are policies, loaded by name after `policies`.
+        policy_dir: Option<PathBuf>,
+        /// Named lists of patterns, used as `@name` in the selectors of policies.
+        lists: PolicyLists as Lists,
+        /// Whether new and changed tools of a known upstream are held back until somebody accepts them.
+        pin_tools: bool = "false",
+        /// How pinning begins.
+        pins: Pins,
+        /// Whether tools that no call could get past the policies are left out of `tools/list`.
+        hide_denied_tools: bool = "false",
+        /// Questions to people.
+        approval: Approval,
+        /// Rights for a while.
+        grants: Grants,
+        /// Bounds of what is accepted.
+        limits: Limits,
+        /// Repeated calls.
+        r#loop: Loop,
+        /// What records hold, and how they are sealed.
+        traces: Traces,
+        /// Folder for what the program keeps. Default: `$XDG_STATE_HOME/toolgate`, else
+        /// `~/.local/state/toolgate`.
+        data_dir: PathBuf as StateFolder,
+        /// SQLite file of the embedded store. Default: `state.db` in `data_dir`.
+        storage_path: Option<PathBuf>,
+        /// Postgres, instead of the embedded store. May hold a password: better set by its variable.
+        database_url: Option<Secret> as Option<DatabaseUrl>,
+        /// Where a sidecar finds its control plane.
+        control_plane: ControlPlane,
+        /// What a sidecar is.
+        sidecar: Sidecar,
+        /// How long a sidecar goes on without its control plane.
+        staleness: Staleness,
+        /// The queue of records on a sidecar.
+        spool: Spool,
+        /// The credentials that sidecars get.
+        credentials: Credentials,
+        /// The end of a process.
+        drain: Drain,
+        /// Key under which the control plane's keys are encrypted in the database: 32 bytes in hex or base64.
+        master_key: Option<Secret> as VariableOnly,
+        /// File that holds the master key, for secrets that are mounted. Default: made in `data_dir` by
+        /// `toolgate up`.
+        master_key_file: Option<PathBuf>,
+        /// Key of the chain's HMAC. Without it records are linked, not sealed.
+        trace_key: Option<Secret> as VariableOnly,
+    }
+    planned {
+        "openapi", "cli_tools", "supervisor", "memory", "redis_url", "trace_file", "otel_endpoint",
+        "otel_headers", "otel_ca_cert", "otel_insecure_skip_verify",
+    }
+    check fits_together
+}
+
+fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
+    for (index, server) in config.mcp_servers.iter().enumerate() {
+        if config
+            .mcp_servers
+            .iter()
+            .take(index)
+            .any(|earlier| earlier.name == server.name)
+        {
+            let message = format!(
+                "mcp_servers: the name \"{}\" is given twice; names are unique",
+                server.name
+            );
+            keys.problem(Some("mcp_servers"), message);
+        }
+    }
+    if config.expose.prefix == Prefix::Never && config.mcp_servers.len() > 1 {
+        keys.problem(
+            Some("expose"),
+            "expose.prefix: never needs exactly one MCP server".to_owned(),
+        );
+    }
+    if config.storage_path.is_some() && config.database_url.is_some() {
+        let message = "storage_path and database_url exclude each other; keep one of them";
+        keys.problem(Some("storage_path"), message.to_owned());
+    }
+    if config.master_key.is_some() && config.master_key_file.is_some() {
+        let message = "master_key_file and TOOLGATE_MASTER_KEY exclude each other; keep one of them";
+        keys.problem(Some("master_key_file"), message.to_owned());
+    }
+}
+
+impl Config {
+    /// Where agents are served.
+    pub fn agent_address(&self) -> SocketAddr {
+        self.listen
+            .agent
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
+    }
+
+    /// The embedded store's file.
+    pub fn storage_path(&self) -> PathBuf {
+        self.storage_path
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("state.db"))
+    }
+
+    /// The folder of a sidecar's spool.
+    pub fn spool_dir(&self) -> PathBuf {
+        self.spool
+            .dir
+            .clone()
+            .unwrap_or_else(|| self.data_dir.join("spool"))
+    }
+}

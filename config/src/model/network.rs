@@ -1,0 +1,93 @@
+//! Listeners, TLS, and who may call.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Secret;
+use crate::schema::{Keys, Seconds, section};
+
+section! {
+    /// Addresses to serve on: an IP address and a port each. All are loopback by default.
+    Listen as "listen" {
+        /// Where agents are served. Default: 127.0.0.1 and `port`.
+        agent: Option<SocketAddr>,
+        /// Where a control plane of its own serves operators and the console.
+        operator: SocketAddr = "127.0.0.1:9095",
+        /// Where a control plane of its own serves sidecars.
+        grpc: SocketAddr = "127.0.0.1:9091",
+        /// Host names under which this server is called, beside loopback names and IP addresses. Requests
+        /// that name another host, or come from pages of another, are refused.
+        hosts: Vec<String>,
+    }
+}
+
+section! {
+    /// TLS of every listener; changed files are read again. Without it connections are plain.
+    Tls as "tls" {
+        /// Certificate chain in PEM form.
+        cert_file: Option<PathBuf>,
+        /// Private key in PEM form.
+        key_file: Option<PathBuf>,
+        /// Authority whose client certificates are accepted. Without it none are asked for.
+        client_ca_file: Option<PathBuf>,
+    }
+    check tls_is_whole
+}
+
+fn tls_is_whole(tls: &Tls, keys: &Keys<'_, '_>) {
+    match (&tls.cert_file, &tls.key_file) {
+        (Some(_), None) => keys.problem(
+            Some("cert_file"),
+            "tls.cert_file needs tls.key_file too".to_owned(),
+        ),
+        (None, Some(_)) => keys.problem(
+            Some("key_file"),
+            "tls.key_file needs tls.cert_file too".to_owned(),
+        ),
+        (None, None) if tls.client_ca_file.is_some() => {
+            let message = "tls.client_ca_file needs tls.cert_file and tls.key_file too".to_owned();
+            keys.problem(Some("client_ca_file"), message);
+        }
+        _ => {}
+    }
+}
+
+section! {
+    /// Who may call what. Agents are never asked for the operator's token.
+    Auth as "auth" {
+        /// The operator's bearer token. Without it one is made at first start and kept in `data_dir`.
+        admin_token: Option<Secret>,
+        /// Whether every caller on this machine is an operator. For a machine with one user.
+        loopback_operators: bool = "false",
+        /// Whether agents without a credential get 401 instead of being `anonymous`.
+        require_authentication: bool = "false",
+    }
+    planned { "jwt", "operators" }
+}
+
+section! {
+    /// The credentials that the control plane gives to sidecars.
+    Credentials as "credentials" {
+        /// How long one is valid; sidecars renew it in time.
+        ttl: Duration = "1h",
+    }
+    check credentials_last
+}
+
+fn credentials_last(credentials: &Credentials, keys: &Keys<'_, '_>) {
+    if credentials.ttl < Duration::from_secs(2) {
+        keys.problem(
+            Some("ttl"),
+            "credentials.ttl must be 2s at least, or no sidecar could renew in time".to_owned(),
+        );
+    }
+}
+
+section! {
+    /// What happens on SIGTERM: nothing new is accepted, what runs goes on for a while.
+    Drain as "drain" {
+        /// How long.
+        seconds: Duration as Seconds<0, 3600> = "10",
+    }
+}

@@ -1,0 +1,65 @@
+//! The servers whose tools are governed.
+
+use std::collections::BTreeMap;
+
+use tools::id::UpstreamName;
+
+use crate::Secret;
+use crate::schema::{Headers, HttpUrl, Keys, Literal, choice, section};
+
+section! {
+    /// An MCP server. One that cannot be reached is tried again in the background.
+    McpServer as "an MCP server" {
+        /// The first part of its tools' names.
+        name: UpstreamName,
+        /// How it is spoken to.
+        transport: Transport,
+        /// The program to start (stdio).
+        command: Option<String>,
+        /// Its arguments (stdio).
+        args: Vec<Secret> as Vec<Literal>,
+        /// Variables added to the sidecar's own environment (stdio), taken literally.
+        env: BTreeMap<String, Secret> as BTreeMap<String, Literal>,
+        /// Its address (streamable-http).
+        url: Option<String> as Option<HttpUrl>,
+        /// Headers of every request (streamable-http). `${VAR}` is replaced from the environment.
+        headers: BTreeMap<String, Secret> as Headers,
+        /// Whether it is told which agent calls, in `_meta` of `tools/call`.
+        forward_identity: bool = "false",
+        /// Whether agents share one connection. Default: by whether the server keeps state.
+        share: Option<bool>,
+    }
+    planned { "server_requests" }
+    check transport_fits
+}
+
+choice! {
+    /// How an MCP server is spoken to.
+    Transport {
+        /// A child process, by its standard input and output.
+        Stdio = "stdio",
+        /// HTTP, one request each.
+        StreamableHttp = "streamable-http",
+    }
+    planned { "sse" }
+}
+
+fn transport_fits(server: &McpServer, keys: &Keys<'_, '_>) {
+    let (needed, foreign): (_, &[&str]) = match server.transport {
+        Transport::Stdio => ("command", &["url", "headers"]),
+        Transport::StreamableHttp => ("url", &["command", "args", "env"]),
+    };
+    let transport = server.transport.as_str();
+    if !keys.has(needed) {
+        keys.problem(
+            None,
+            format!("an MCP server with transport {transport} needs the key \"{needed}\""),
+        );
+    }
+    for key in foreign.iter().filter(|key| keys.has(key)) {
+        keys.problem(
+            Some(key),
+            format!("{key} means nothing with transport {transport}; remove it"),
+        );
+    }
+}

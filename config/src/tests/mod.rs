@@ -1,0 +1,4 @@
+//! What the room promises.
+
+mod load;
+mod reference;
