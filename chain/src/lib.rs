@@ -17,3 +17,6 @@ pub mod source;
 pub mod timestamp;
 pub mod verify;
 pub mod vocabulary;
+
+#[cfg(test)]
+mod tests;
