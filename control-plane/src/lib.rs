@@ -1,3 +1,27 @@
-//! control-plane
+//! The control plane: keeps policies, pins, grants, approvals, stops and the trace chain, and gives every sidecar its part.
+//!
+//! [`start`] makes a running [`ControlPlane`] out of [`Options`]; [`run`] reads them from the configuration, binds the listeners and
+//! serves until a signal comes. Inside, [`core::Core`] is what the parts share: the [`store`], desired state in memory
+//! ([`snapshot`]), [`stops`], the [`approvals`]' feed, the way of records into the chain ([`traces`]), [`keys`] and [`auth`].
 
+pub mod api;
+pub mod approvals;
+pub mod auth;
+pub mod core;
+mod grpc;
+mod in_memory;
+pub mod keys;
+mod metrics;
+mod options;
+pub mod quotas;
+pub mod rollout;
+mod secret_file;
+pub mod snapshot;
+mod start;
+pub mod stops;
 pub mod store;
+pub mod traces;
+
+pub use metrics::Metrics;
+pub use options::{Options, Storage};
+pub use start::{ControlPlane, StartError, start};

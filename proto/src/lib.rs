@@ -11,6 +11,7 @@ pub mod v1 {
     #![allow(
         missing_docs,
         clippy::all,
+        clippy::allow_attributes_without_reason,
         unreachable_pub,
         reason = "generated; documented in the .proto files"
     )]

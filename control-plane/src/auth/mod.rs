@@ -1,0 +1,9 @@
+//! Who is calling: sidecars by their credential, operators by their token.
+
+mod admin;
+pub mod credential;
+mod sidecars;
+
+pub use admin::{AdminToken, AdminTokenError};
+pub use credential::{Claims, CredentialError};
+pub use sidecars::{LiveStream, Sidecars, StreamKind};

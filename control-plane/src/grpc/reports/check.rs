@@ -1,0 +1,186 @@
+//! Whether a batch of records is one that this sidecar may report.
+
+use policy::glob::Glob;
+use proto::v1::{Record, RecordBatch};
+use serde::Deserialize;
+use tonic::Status;
+
+use crate::auth::Claims;
+use crate::grpc::refusal::Refused;
+use crate::store::records::{IncomingRecord, IngestBatch};
+
+/// What of a source record is compared with the credential.
+#[derive(Deserialize)]
+struct Source<'a> {
+    #[serde(borrow)]
+    namespace: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    sidecar: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default)]
+    epoch: Option<u64>,
+    #[serde(default)]
+    n: Option<u64>,
+    #[serde(borrow, default)]
+    agent: Option<std::borrow::Cow<'a, str>>,
+}
+
+/// Checks batches against one credential.
+pub(super) struct Checker {
+    claims: Claims,
+    agents: Vec<Glob>,
+    /// The agent that was found to be in scope last: batches are mostly of one.
+    last_agent: String,
+}
+
+impl Checker {
+    pub(super) fn new(claims: Claims) -> Self {
+        let agents = claims
+            .agents
+            .iter()
+            .filter_map(|glob| glob.parse().ok())
+            .collect();
+        Self {
+            claims,
+            agents,
+            last_agent: String::new(),
+        }
+    }
+
+    /// The batch in the store's form.
+    ///
+    /// # Errors
+    /// `out_of_scope` for what lies outside the credential, invalid argument for what is no batch.
+    pub(super) fn check(&mut self, batch: RecordBatch) -> Result<IngestBatch, Status> {
+        if batch.epoch == 0 || batch.epoch > self.claims.epoch {
+            return Err(out_of_scope(format!(
+                "epoch {} is not one of this sidecar's so far",
+                batch.epoch
+            )));
+        }
+        let mut records = Vec::with_capacity(batch.records.len());
+        let mut before = None;
+        for record in batch.records {
+            if before.is_some_and(|before: u64| before.checked_add(1) != Some(record.n)) {
+                return Err(Status::invalid_argument(format!(
+                    "record {} of epoch {} does not follow the one before it",
+                    record.n, batch.epoch
+                )));
+            }
+            before = Some(record.n);
+            self.check_one(&record, batch.epoch)?;
+            records.push(IncomingRecord {
+                n: record.n,
+                source: record.source,
+                payload: record.payload,
+            });
+        }
+        Ok(IngestBatch {
+            sidecar: self.claims.sidecar.clone(),
+            epoch: batch.epoch,
+            records,
+        })
+    }
+
+    fn check_one(&mut self, record: &Record, epoch: u64) -> Result<(), Status> {
+        let malformed = |error: serde_json::Error| {
+            Status::invalid_argument(format!(
+                "record {} of epoch {epoch} is not a source record: {error}",
+                record.n
+            ))
+        };
+        let source: Source<'_> = serde_json::from_slice(&record.source).map_err(malformed)?;
+        if source.namespace != self.claims.namespace {
+            return Err(out_of_scope(format!(
+                "record {} is of another namespace",
+                record.n
+            )));
+        }
+        let is_own = source.sidecar.as_deref() == Some(self.claims.sidecar.as_str())
+            && source.epoch == Some(epoch)
+            && source.n == Some(record.n);
+        if !is_own {
+            return Err(out_of_scope(format!(
+                "record {} of epoch {epoch} says another sidecar, epoch or number of itself",
+                record.n
+            )));
+        }
+        match source.agent {
+            Some(agent) if agent != self.last_agent => {
+                if !self.agents.iter().any(|glob| glob.matches(&agent)) {
+                    return Err(out_of_scope(format!(
+                        "record {} is of agent `{agent}`, which this sidecar may not speak for",
+                        record.n
+                    )));
+                }
+                self.last_agent = agent.into_owned();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn out_of_scope(message: String) -> Status {
+    Refused::OutOfScope.status(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checker() -> Checker {
+        Checker::new(Claims {
+            sidecar: "s".into(),
+            namespace: "prod".into(),
+            epoch: 2,
+            agents: vec!["support-*".into()],
+            upstreams: vec![],
+            expires_at: 0,
+        })
+    }
+
+    fn batch(epoch: u64, numbers: &[u64], agent: &str, namespace: &str) -> RecordBatch {
+        let record = |n: &u64| Record {
+            n: *n,
+            source: serde_json::json!({
+                "id": "x", "namespace": namespace, "sidecar": "s", "epoch": epoch, "n": n, "agent": agent,
+            })
+            .to_string()
+            .into(),
+            payload: Vec::new().into(),
+        };
+        RecordBatch {
+            epoch,
+            records: numbers.iter().map(record).collect(),
+        }
+    }
+
+    #[test]
+    fn records_inside_the_credential_are_taken() {
+        let taken = checker().check(batch(1, &[4, 5], "support-1", "prod")).unwrap();
+        assert_eq!(taken.records.len(), 2);
+    }
+
+    #[test]
+    fn one_record_outside_the_credential_refuses_the_batch() {
+        for wrong in [
+            batch(1, &[1], "billing", "prod"),
+            batch(1, &[1], "support-1", "dev"),
+            batch(3, &[1], "support-1", "prod"),
+            batch(0, &[1], "support-1", "prod"),
+        ] {
+            assert_eq!(
+                checker().check(wrong).unwrap_err().code(),
+                tonic::Code::PermissionDenied
+            );
+        }
+    }
+
+    #[test]
+    fn a_hole_inside_a_batch_is_no_batch() {
+        let error = checker()
+            .check(batch(1, &[1, 3], "support-1", "prod"))
+            .unwrap_err();
+        assert_eq!(error.code(), tonic::Code::InvalidArgument);
+    }
+}

@@ -1,0 +1,218 @@
+//! Starting and ending a control plane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::service::Routes;
+use tonic::transport::Channel;
+
+use crate::approvals::{self, Approvals};
+use crate::auth::{AdminToken, AdminTokenError, Sidecars};
+use crate::core::Core;
+use crate::keys::{KeyError, KeyRing, MasterKey, MasterKeyError, hex};
+use crate::metrics::Metrics;
+use crate::options::{Options, Storage};
+use crate::rollout::{self, Rollout};
+use crate::snapshot::{self, Entry, Hub, Primary};
+use crate::stops::Stops;
+use crate::store::desired::Expected;
+use crate::store::sidecars::JoinTokenDraft;
+use crate::store::{Act, SharedStore, StoreError, StoreResult};
+use crate::traces::{self, Ingest, Marks};
+
+/// How long tasks may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a join token for this process' own sidecar can be used.
+const LOCAL_TOKEN: Duration = Duration::from_secs(600);
+
+/// Why a control plane could not be started. Nothing is running.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no master key.
+    #[error(transparent)]
+    MasterKey(#[from] MasterKeyError),
+    /// A key cannot be had.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// There is no operator token.
+    #[error(transparent)]
+    AdminToken(#[from] AdminTokenError),
+    /// The settings cannot be written as JSON.
+    #[error("the settings cannot be stored: {0}")]
+    Settings(#[from] serde_json::Error),
+}
+
+/// A running control plane.
+#[derive(Debug)]
+pub struct ControlPlane {
+    core: Arc<Core>,
+}
+
+/// Starts a control plane: opens and migrates the store, opens or makes the keys, and starts its tasks. Nothing listens yet.
+///
+/// # Errors
+/// When any of that fails; nothing is running then.
+pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
+    let master = MasterKey::load(options.master_key.as_deref(), options.data_dir.as_deref())?;
+    let admin_token = AdminToken::load(options.admin_token.as_deref(), options.data_dir.as_deref())?;
+    let store = open(&options).await?;
+    let keys = Arc::new(KeyRing::open(&*store, master).await?);
+    keep_settings(&store, &options).await?;
+    let core = assemble(options, store, keys, admin_token).await?;
+    if core.loopback_operators {
+        tracing::warn!(
+            "auth.loopback_operators is on: every program on this machine, agents included, is an operator"
+        );
+    }
+    core.tasks.spawn(snapshot::follow(Arc::clone(&core)));
+    core.tasks.spawn(rollout::keep_written(Arc::clone(&core)));
+    core.tasks.spawn(approvals::sweep(Arc::clone(&core)));
+    core.tasks.spawn(traces::keep_checkpoints(Arc::clone(&core)));
+    tracing::info!(revision = %core.hub.revision(), "control plane started");
+    Ok(ControlPlane { core })
+}
+
+async fn assemble(
+    options: Options,
+    store: SharedStore,
+    keys: Arc<KeyRing>,
+    admin_token: AdminToken,
+) -> Result<Arc<Core>, StartError> {
+    let began = options.clock.boot_now();
+    let head = store.head().await?;
+    let view = store.desired_state().await?;
+    let stops = store.stops_head().await?;
+    let (metrics, tasks, shutdown) = (Metrics::default(), TaskTracker::new(), CancellationToken::new());
+    metrics.revision_changed(view.revision);
+    let entries = view.resources.into_iter().map(Entry::new).collect();
+    let ingest = Ingest::start(&store, &metrics, &tasks, &shutdown);
+    Ok(Arc::new(Core {
+        hub: Hub::new(Arc::clone(&keys), view.revision, entries),
+        primary: Primary::new(options.clock.clone(), head, began),
+        stops: Stops::new(stops),
+        approvals: Approvals::new(head.approval_cursor),
+        sidecars: Arc::new(Sidecars::new(head.sidecar_sequence)),
+        rollout: Rollout::default(),
+        ingest,
+        marks: Marks::default(),
+        checkpoints: watch::Sender::new(None),
+        admin_token,
+        loopback_operators: options.loopback_operators,
+        first_use: options.first_use,
+        limits: options.limits,
+        lifetimes: options.lifetimes,
+        metrics,
+        clock: options.clock,
+        tasks,
+        draining: CancellationToken::new(),
+        shutdown,
+        store,
+        keys,
+    }))
+}
+
+async fn open(options: &Options) -> StoreResult<SharedStore> {
+    match &options.storage {
+        Storage::Sqlite { path } => Err(StoreError::Unreachable {
+            at: path.display().to_string(),
+            reason: "the embedded store is not in this build".to_owned(),
+        }),
+        Storage::Postgres { .. } => Err(StoreError::Unreachable {
+            at: "postgres".to_owned(),
+            reason: "the Postgres store is not in this build".to_owned(),
+        }),
+    }
+}
+
+async fn keep_settings(store: &SharedStore, options: &Options) -> Result<(), StartError> {
+    let body = serde_json::to_value(&options.settings)?;
+    let act = Act::new(
+        "mesh.settings",
+        "configuration",
+        json!({"key": proto::body::FLEET, "value": body}),
+    );
+    store
+        .put_setting(proto::body::FLEET, body, Expected::Any, act)
+        .await?;
+    Ok(())
+}
+
+impl ControlPlane {
+    /// What its parts share.
+    #[must_use]
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The REST API that operators call.
+    #[must_use]
+    pub fn router(&self) -> axum::Router {
+        crate::api::router(&self.core)
+    }
+
+    /// The gRPC services that sidecars call, to be served on a listener of their own or beside others.
+    #[must_use]
+    pub fn grpc_routes(&self) -> Routes {
+        crate::grpc::routes(&self.core)
+    }
+
+    /// A channel to the gRPC services that goes over no network, for a sidecar in this process.
+    #[must_use]
+    pub fn in_memory_channel(&self) -> Channel {
+        crate::in_memory::channel(&self.core)
+    }
+
+    /// A join token for one sidecar of the namespace `default` in this process, good for ten minutes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn local_join_token(&self) -> StoreResult<String> {
+        let secret = hex::random_secret().map_err(|error| StoreError::Invalid {
+            what: "random join token",
+            reason: error.to_string(),
+        })?;
+        let draft = JoinTokenDraft {
+            hash: crate::grpc::digest(&secret),
+            label: "this process".to_owned(),
+            namespace: "default".to_owned(),
+            agents: vec!["*".to_owned()],
+            upstreams: vec!["*".to_owned()],
+            lifetime: Some(LOCAL_TOKEN),
+            uses: Some(1),
+            created_by: "system".to_owned(),
+        };
+        let act = Act::new(
+            "mesh.join_token_create",
+            "system",
+            json!({"label": draft.label, "namespace": draft.namespace}),
+        );
+        self.core.store.create_join_token(draft, act).await?;
+        Ok(secret)
+    }
+
+    /// Ends it: streams are told to reconnect elsewhere and get a moment to do so, what was accepted is written, tasks are awaited.
+    pub async fn shutdown(self) {
+        let core = self.core;
+        core.draining.cancel();
+        let streams_are_gone = async {
+            while core.metrics.streams.get() > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(core.limits.drain, streams_are_gone).await;
+        core.shutdown.cancel();
+        core.tasks.close();
+        if tokio::time::timeout(GRACE, core.tasks.wait()).await.is_err() {
+            tracing::warn!(tasks = core.tasks.len(), "some tasks did not end in time");
+        }
+        core.store.close().await;
+        tracing::info!("control plane ended");
+    }
+}

@@ -1,0 +1,69 @@
+//! The chain against what a sidecar remembers of it: a chain that is behind has lost commits.
+
+use proto::v1::CheckpointRef;
+use tonic::Status;
+
+use crate::core::Core;
+use crate::grpc::store_status;
+use crate::store::records::{ChainHead, ChainPosition};
+
+/// Compares the newest checkpoint that a sidecar was given with the chain; begins new generations until the chain is ahead of it.
+///
+/// # Errors
+/// Unavailable when the store cannot be asked: without an answer no view may be given.
+pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointRef) -> Result<(), Status> {
+    let at = ChainPosition {
+        generation: held.generation,
+        seq: held.seq,
+    };
+    if at.seq == 0 || is_newest(core, at, &held.hash) {
+        return Ok(());
+    }
+    // Each round begins a later generation, so this ends.
+    loop {
+        let head = core.store.chain_head().await.map_err(store_status)?;
+        let Some(reason) = contradiction(core, &head, at, &held.hash).await? else {
+            return Ok(());
+        };
+        core.begin_generation(head.at.generation, &reason)
+            .await
+            .map_err(store_status)?;
+        crate::snapshot::read_primary(core).await.map_err(store_status)?;
+    }
+}
+
+fn is_newest(core: &Core, at: ChainPosition, hash: &[u8]) -> bool {
+    let newest = core.checkpoints.borrow();
+    newest
+        .as_ref()
+        .is_some_and(|newest| newest.checkpoint.at == at && newest.checkpoint.hash == hash)
+}
+
+async fn contradiction(
+    core: &Core,
+    head: &ChainHead,
+    held: ChainPosition,
+    hash: &[u8],
+) -> Result<Option<String>, Status> {
+    let describe = |what: &str| {
+        format!(
+            "the chain {what} the checkpoint {}/{} that a sidecar holds",
+            held.generation, held.seq
+        )
+    };
+    if held.generation < head.at.generation {
+        return Ok(None);
+    }
+    if held > head.at {
+        return Ok(Some(describe("is behind")));
+    }
+    let before = ChainPosition {
+        generation: held.generation,
+        seq: held.seq - 1,
+    };
+    let found = core.store.records_after(before, 1).await.map_err(store_status)?;
+    let is_same = found
+        .first()
+        .is_none_or(|record| record.at != held || record.hash == hash);
+    Ok((!is_same).then(|| describe("contradicts")))
+}

@@ -1,0 +1,14 @@
+//! Records on their way into the chain, how far they have come, and the signed statements of the chain's head.
+
+mod checkpoint;
+mod held;
+mod ingest;
+mod marks;
+mod notice;
+mod signed;
+
+pub(crate) use checkpoint::keep_checkpoints;
+pub(crate) use held::compare_with_held;
+pub use ingest::{Ingest, IngestError};
+pub use marks::Marks;
+pub use notice::Notice;
