@@ -1,4 +1,5 @@
 //! What the room promises.
 
 mod load;
+mod mistakes;
 mod reference;
