@@ -7,17 +7,24 @@
 //! - [`glob`] holds the patterns of the policy language.
 //! - [`compile`] makes a [`PolicySet`] that resolves and keeps plans.
 //! - [`decide`] is the decision; [`evaluate`] is whether a rule holds, in three values.
+//! - [`foresee`] is what can be said about a tool before any call; [`explain`] says why a rule held or not.
+//! - [`approval`] and [`stop`] are state machines.
 //! - [`grant`] lifts `human_approval` for a time.
 
+pub mod approval;
 pub mod compile;
 pub mod decide;
 pub mod document;
 pub mod evaluate;
+pub mod explain;
+pub mod foresee;
 pub mod glob;
 pub mod grant;
 pub mod nearest;
+pub mod stop;
 pub mod yaml;
 
 pub use compile::{InvalidPolicy, PolicySet};
 pub use decide::{Call, Decision, Floor};
 pub use document::{Action, Policy};
+pub use foresee::ToolQuery;

@@ -61,13 +61,13 @@ impl Indexes {
         covering.map(|policy| policy.name.clone()).collect()
     }
 
-    /// Enforced policies of an agent in walking order: standard ones, then guardrails.
-    pub(super) fn enforced(&self, namespace: &str, agent: &str) -> Vec<Arc<Policy>> {
-        let found = [
-            self.standard.matching(namespace, agent),
-            self.guardrails.matching(namespace, agent),
-        ];
-        found.into_iter().flatten().map(|found| found.policy).collect()
+    /// Every policy of an agent: standard ones in walking order, guardrails, shadow policies.
+    pub(super) fn considered(&self, namespace: &str, agent: &str) -> Vec<Arc<Policy>> {
+        let indexes = [&self.standard, &self.guardrails, &self.shadow];
+        let found = indexes
+            .into_iter()
+            .flat_map(|index| index.matching(namespace, agent));
+        found.map(|found| found.policy).collect()
     }
 }
 

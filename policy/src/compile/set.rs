@@ -10,6 +10,8 @@ use super::index::AgentIndex;
 use super::plan::{Indexes, Plan};
 use crate::decide::{Call, Decision};
 use crate::document::{Mode, Policy, PolicyKind, RateLimit};
+use crate::explain::{RuleExplanation, explain};
+use crate::foresee::{self, ToolDecision, ToolQuery};
 use crate::glob::Glob;
 
 /// A policy that could not be read, with what is known about whom it covers: all of them are denied.
@@ -99,6 +101,25 @@ impl PolicySet {
     /// Decides about a call. Grants are applied afterwards, by [`crate::grant::Grants::apply`].
     pub fn decide(&self, call: &Call<'_>) -> Decision {
         self.plan(call.namespace, call.agent, call.tool).decide(call)
+    }
+
+    /// Whether some arguments could get a tool past policies, guardrails and floors: what is not so is not listed.
+    pub fn could_run(&self, query: &ToolQuery<'_>) -> bool {
+        foresee::could_run(&self.plan(query.namespace, query.agent, query.tool).steps, query)
+    }
+
+    /// What is decided for a tool before any call.
+    pub fn tool_decision(&self, query: &ToolQuery<'_>) -> ToolDecision {
+        foresee::tool_decision(&self.plan(query.namespace, query.agent, query.tool).steps, query)
+    }
+
+    /// Each rule that is considered for a call and why it does or does not hold: standard policies up to the first
+    /// rule that is true, then guardrails, then shadow policies.
+    pub fn explain(&self, call: &Call<'_>) -> Vec<RuleExplanation> {
+        let policies = self
+            .indexes
+            .considered(call.namespace.as_str(), call.agent.as_str());
+        explain(&policies, call)
     }
 
     /// The limits on an agent's calls: of every enforced policy that covers it.
