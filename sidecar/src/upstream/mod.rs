@@ -7,6 +7,8 @@ mod call;
 mod catalogue;
 mod error;
 mod retry;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod spec;
 mod state;
 mod upstreams;

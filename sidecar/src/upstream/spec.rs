@@ -47,6 +47,8 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers sent with every request; `${VAR}` in values is taken from the environment.
     pub headers: Vec<(String, String)>,
+    /// How TLS is done; `None` trusts the public certificate authorities.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 /// Bounds of an upstream's messages and calls.

@@ -7,52 +7,62 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::mcp::McpUpstream;
 use super::{DeclaredCatalogue, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamSpec, UpstreamState};
 
 /// One upstream; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    name: Arc<str>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Mcp(Arc<McpUpstream>),
+    #[cfg(test)]
+    Scripted(Arc<super::scripted::Scripted>),
 }
 
 impl Upstream {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
-        &self.name
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.name(),
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.name(),
+        }
     }
 
     /// Forwards one call and waits for its answer.
     ///
     /// # Errors
     /// When there is no answer; a JSON-RPC error that the upstream answers with is an answer.
-    pub async fn call(&self, _request: UpstreamRequest) -> Result<UpstreamAnswer, UpstreamError> {
-        Err(UpstreamError::Unavailable {
-            upstream: Arc::clone(&self.name),
-            detail: "not started".to_owned(),
-        })
+    pub async fn call(&self, request: UpstreamRequest) -> Result<UpstreamAnswer, UpstreamError> {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.call(request).await,
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.call(request).await,
+        }
     }
 
     /// What it declares; changes when it is read again.
     #[must_use]
     pub fn catalogue(&self) -> watch::Receiver<Arc<DeclaredCatalogue>> {
-        let catalogue = DeclaredCatalogue {
-            upstream: Arc::clone(&self.name),
-            is_read: false,
-            tools: Vec::new(),
-        };
-        watch::channel(Arc::new(catalogue)).1
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.catalogue(),
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.catalogue(),
+        }
     }
 
     /// The state of its connection.
     #[must_use]
     pub fn state(&self) -> UpstreamState {
-        UpstreamState {
-            name: Arc::clone(&self.name),
-            transport: "stdio",
-            connection: super::Connection::Failed,
-            last_error: None,
-            tools: 0,
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.state(),
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.state(),
         }
     }
 }

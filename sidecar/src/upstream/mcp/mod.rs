@@ -1,7 +1,31 @@
 //! MCP as a client: both eras, over stdio and Streamable HTTP.
+//!
+//! A [`supervisor`] per upstream connects, finds out the era, reads the catalogue, and does so again when the
+//! connection ends. Calls go through the session that it published.
+
+mod catalogue;
+mod envelope;
+mod failure;
+mod handshake;
+mod http;
+mod link;
+mod message;
+mod pending;
+mod session;
+mod stdio;
+mod supervisor;
+mod throttle;
+mod upstream;
 
 pub mod progress;
 pub mod scan;
+
+pub(super) use upstream::McpUpstream;
+
+/// The revision of the modern era.
+pub(crate) const MODERN_REVISION: &str = "2026-07-28";
+/// The revisions of the legacy era, the one that is offered first.
+pub(crate) const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// How an MCP server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,4 +34,27 @@ pub enum Era {
     Legacy,
     /// Stateless, with the revision in each request: 2026-07-28.
     Modern,
+}
+
+/// An era and the revision within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    pub(crate) era: Era,
+    pub(crate) revision: &'static str,
+}
+
+impl Dialect {
+    pub(crate) fn modern() -> Self {
+        Self {
+            era: Era::Modern,
+            revision: MODERN_REVISION,
+        }
+    }
+
+    pub(crate) fn legacy(revision: &'static str) -> Self {
+        Self {
+            era: Era::Legacy,
+            revision,
+        }
+    }
 }

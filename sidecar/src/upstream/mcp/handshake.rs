@@ -1,0 +1,222 @@
+//! Finding out how an upstream is spoken to.
+
+use tokio::time::timeout;
+
+use super::envelope::{self, Answer};
+use super::failure::Failure;
+use super::link::{Link, Reply};
+use super::message;
+use super::scan;
+use super::session::{Opened, Wire};
+use super::{Dialect, LEGACY_REVISIONS, MODERN_REVISION};
+use crate::upstream::{AnswerKind, UpstreamLimits};
+
+const HEADER_MISMATCH: i64 = -32020;
+const MISSING_CAPABILITY: i64 = -32021;
+const UNSUPPORTED_REVISION: i64 = -32022;
+
+/// Finds out the era, and opens a session where the era has them.
+///
+/// A modern request comes first. Whatever is not a modern answer, silence included, means legacy; an upstream that is
+/// only slow to start may answer it later, and counts as modern if it then refuses `initialize`.
+pub(super) async fn open(link: &Link, limits: &UpstreamLimits, probes: bool) -> Result<Opened, Failure> {
+    let bound = limits.handshake_timeout;
+    if !probes {
+        return timeout(bound, initialize(link))
+            .await
+            .unwrap_or(Err(Failure::Timeout(bound)));
+    }
+    let modern = Wire::of(Dialect::modern());
+    let params = message::params(&modern.dialect, b"");
+    let discovery = link.request(&modern, "server/discover", &params);
+    tokio::pin!(discovery);
+    match timeout(limits.probe_timeout, &mut discovery).await {
+        Ok(outcome) => match verdict(outcome)? {
+            Verdict::Modern(opened) => Ok(opened),
+            Verdict::Legacy => timeout(bound, initialize(link))
+                .await
+                .unwrap_or(Err(Failure::Timeout(bound))),
+        },
+        Err(_) => {
+            let mut late = None;
+            let opening = timeout(bound, initialize(link));
+            tokio::pin!(opening);
+            loop {
+                tokio::select! {
+                    outcome = &mut opening => {
+                        let failure = match outcome.unwrap_or(Err(Failure::Timeout(bound))) {
+                            Ok(opened) => return Ok(opened),
+                            Err(failure) => failure,
+                        };
+                        return match late {
+                            Some(Ok(Verdict::Modern(opened))) => Ok(opened),
+                            _ => Err(failure),
+                        };
+                    }
+                    outcome = &mut discovery, if late.is_none() => late = Some(verdict(outcome)),
+                }
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Modern(Opened),
+    Legacy,
+}
+
+/// What the outcome of `server/discover` says about the upstream.
+fn verdict(outcome: Result<Reply, Failure>) -> Result<Verdict, Failure> {
+    match outcome {
+        Ok(reply) => judged(&reply.answer),
+        Err(Failure::Status(status @ (401 | 403 | 407 | 429))) => Err(Failure::Status(status)),
+        Err(
+            failure @ (Failure::Unreachable(_)
+            | Failure::Lost(_)
+            | Failure::Busy(_)
+            | Failure::RequestTooLarge(_)),
+        ) => Err(failure),
+        Err(
+            Failure::SessionExpired
+            | Failure::AnswerTooLarge(_)
+            | Failure::Status(_)
+            | Failure::Protocol(_)
+            | Failure::Timeout(_),
+        ) => Ok(Verdict::Legacy),
+    }
+}
+
+fn judged(answer: &Answer) -> Result<Verdict, Failure> {
+    let supported = match answer.kind {
+        AnswerKind::Result => match scan::member(&answer.raw, "supportedVersions") {
+            Some(raw) => texts(raw),
+            None => return Ok(Verdict::Legacy),
+        },
+        AnswerKind::Error => match envelope::error_code(&answer.raw) {
+            Some(HEADER_MISMATCH | MISSING_CAPABILITY) => vec![MODERN_REVISION.to_owned()],
+            Some(UNSUPPORTED_REVISION) => scan::member(&answer.raw, "data")
+                .and_then(|data| scan::member(data, "supported"))
+                .map(texts)
+                .unwrap_or_default(),
+            Some(_) | None => return Ok(Verdict::Legacy),
+        },
+    };
+    if supported.iter().any(|revision| revision == MODERN_REVISION) {
+        let capabilities = scan::member(&answer.raw, "capabilities");
+        return Ok(Verdict::Modern(opened(Wire::of(Dialect::modern()), capabilities)));
+    }
+    if supported
+        .iter()
+        .any(|revision| LEGACY_REVISIONS.contains(&revision.as_str()))
+    {
+        return Ok(Verdict::Legacy);
+    }
+    Err(Failure::Protocol(format!(
+        "it speaks only revisions of MCP that are not known here: {}",
+        supported.join(", ")
+    )))
+}
+
+async fn initialize(link: &Link) -> Result<Opened, Failure> {
+    let [offered, ..] = LEGACY_REVISIONS;
+    let params = format!(
+        "{{\"protocolVersion\":\"{offered}\",\"capabilities\":{{}},\"clientInfo\":{{\"name\":\"toolgate\",\"version\":\"{}\"}}}}",
+        env!("CARGO_PKG_VERSION")
+    );
+    let mut wire = Wire::of(Dialect::legacy(offered));
+    let reply = link.request(&wire, "initialize", params.as_bytes()).await?;
+    if reply.answer.kind == AnswerKind::Error {
+        let code = envelope::error_code(&reply.answer.raw).unwrap_or_default();
+        return Err(Failure::Protocol(format!(
+            "it refused to initialize with error {code}"
+        )));
+    }
+    let revision = scan::member(&reply.answer.raw, "protocolVersion").and_then(text);
+    let Some(known) = LEGACY_REVISIONS
+        .into_iter()
+        .find(|known| revision.as_deref() == Some(known))
+    else {
+        return Err(Failure::Protocol(format!(
+            "it speaks revision {:?} of MCP, which is not known here",
+            revision.unwrap_or_default()
+        )));
+    };
+    wire.dialect = Dialect::legacy(known);
+    wire.session_id = reply.session_id;
+    link.notify(&wire, message::notification("notifications/initialized", None))
+        .await?;
+    Ok(opened(wire, scan::member(&reply.answer.raw, "capabilities")))
+}
+
+fn opened(wire: Wire, capabilities: Option<&[u8]>) -> Opened {
+    let tools = capabilities.map(|capabilities| scan::member(capabilities, "tools"));
+    Opened {
+        wire,
+        has_tools: !matches!(tools, Some(None)),
+        announces_changes: tools
+            .flatten()
+            .and_then(|tools| scan::member(tools, "listChanged"))
+            .is_some_and(|raw| raw == b"true"),
+    }
+}
+
+fn text(raw: &[u8]) -> Option<String> {
+    serde_json::from_slice(raw).ok()
+}
+
+fn texts(raw: &[u8]) -> Vec<String> {
+    serde_json::from_slice(raw).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::upstream::mcp::Era;
+
+    fn era(kind: AnswerKind, raw: &'static str) -> Option<Era> {
+        let answer = Answer {
+            kind,
+            raw: Bytes::from_static(raw.as_bytes()),
+        };
+        match judged(&answer) {
+            Ok(Verdict::Modern(_)) => Some(Era::Modern),
+            Ok(Verdict::Legacy) => Some(Era::Legacy),
+            Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn the_body_decides_the_era_not_one_code() {
+        use AnswerKind::{Error, Result};
+        assert_eq!(
+            era(
+                Result,
+                r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#
+            ),
+            Some(Era::Modern)
+        );
+        assert_eq!(
+            era(Result, r#"{"supportedVersions":["2025-11-25"]}"#),
+            Some(Era::Legacy)
+        );
+        assert_eq!(era(Result, r#"{"supportedVersions":["2999-01-01"]}"#), None);
+        assert_eq!(era(Result, r#"{"tools":[]}"#), Some(Era::Legacy));
+        for code in [-32601, -32602, -32600, -32000] {
+            assert_eq!(
+                era(Error, format!("{{\"code\":{code},\"message\":\"\"}}").leak()),
+                Some(Era::Legacy)
+            );
+        }
+        assert_eq!(
+            era(Error, r#"{"code":-32022,"data":{"supported":["2026-07-28"]}}"#),
+            Some(Era::Modern)
+        );
+        assert_eq!(
+            era(Error, r#"{"code":-32022,"data":{"supported":["2025-06-18"]}}"#),
+            Some(Era::Legacy)
+        );
+        assert_eq!(era(Error, r#"{"code":-32020}"#), Some(Era::Modern));
+    }
+}

@@ -1,0 +1,255 @@
+//! Where an HTTP upstream is, and how it is connected to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Uri};
+use hyper_rustls::ConfigBuilderExt as _;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::upstream::mcp::failure::Failure;
+use crate::upstream::{HttpSpec, SpecError};
+
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where an HTTP upstream is, and how it is connected to.
+#[derive(Clone)]
+pub(in super::super) struct Endpoint {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+    pub(super) target: PathAndQuery,
+    /// What every request carries: `Host` and the configured headers.
+    pub(super) headers: HeaderMap,
+}
+
+#[derive(Clone)]
+enum Scheme {
+    Plain,
+    Tls(TlsConnector, ServerName<'static>),
+}
+
+impl std::fmt::Debug for Endpoint {
+    // Headers hold credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Endpoint({}:{}{})", self.host, self.port, self.target)
+    }
+}
+
+/// A byte stream to an upstream.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Endpoint {
+    /// Reads the URL and expands the headers.
+    pub(in super::super) fn new(spec: &HttpSpec) -> Result<Self, SpecError> {
+        let unusable = |problem: &str| SpecError::Url {
+            url: without_user(&spec.url),
+            problem: problem.to_owned(),
+        };
+        let uri: Uri = spec.url.parse().map_err(|_| unusable("it is not a URL"))?;
+        let authority = uri.authority().ok_or_else(|| unusable("it has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(unusable("it holds credentials; put them into headers"));
+        }
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
+        let (scheme, default_port) = match uri.scheme_str() {
+            Some("http") => (Scheme::Plain, 80),
+            Some("https") => {
+                let name =
+                    ServerName::try_from(host.clone()).map_err(|_| unusable("its host is not a name"))?;
+                let config = match &spec.tls {
+                    Some(config) => Arc::clone(config),
+                    None => public_roots().map_err(|error| unusable(&error.to_string()))?,
+                };
+                (Scheme::Tls(TlsConnector::from(config), name), 443)
+            }
+            Some(_) | None => return Err(unusable("it must begin with http:// or https://")),
+        };
+        let mut headers = expanded(&spec.headers)?;
+        let host_header =
+            HeaderValue::from_str(authority.as_str()).map_err(|_| unusable("its host is not a name"))?;
+        headers.insert(HOST, host_header);
+        headers
+            .entry(USER_AGENT)
+            .or_insert(HeaderValue::from_static(concat!(
+                "toolgate/",
+                env!("CARGO_PKG_VERSION")
+            )));
+        Ok(Self {
+            scheme,
+            port: authority.port_u16().unwrap_or(default_port),
+            host,
+            target: uri
+                .path_and_query()
+                .cloned()
+                .unwrap_or(PathAndQuery::from_static("/")),
+            headers,
+        })
+    }
+
+    /// Opens a connection.
+    pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, Failure> {
+        match timeout(CONNECT_PATIENCE, self.open()).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(Failure::Unreachable(format!(
+                "cannot connect to {}:{}: {error}",
+                self.host, self.port
+            ))),
+            Err(_) => Err(Failure::Unreachable(format!(
+                "cannot connect to {}:{} within {CONNECT_PATIENCE:?}",
+                self.host, self.port
+            ))),
+        }
+    }
+
+    async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        match &self.scheme {
+            Scheme::Plain => Ok(Box::new(stream)),
+            Scheme::Tls(connector, name) => Ok(Box::new(connector.connect(name.clone(), stream).await?)),
+        }
+    }
+
+    /// Where a `Location` leads; none when that is another origin.
+    pub(super) fn redirected(&self, location: &HeaderValue) -> Option<PathAndQuery> {
+        let location = location.to_str().ok()?;
+        if location.starts_with('/') && !location.starts_with("//") {
+            return location.parse().ok();
+        }
+        let uri: Uri = location.parse().ok()?;
+        let (scheme, default_port) = match self.scheme {
+            Scheme::Plain => ("http", 80),
+            Scheme::Tls(..) => ("https", 443),
+        };
+        let authority = uri.authority()?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let is_same = uri.scheme_str() == Some(scheme)
+            && host.eq_ignore_ascii_case(&self.host)
+            && authority.port_u16().unwrap_or(default_port) == self.port
+            && !authority.as_str().contains('@');
+        is_same.then(|| {
+            uri.path_and_query()
+                .cloned()
+                .unwrap_or(PathAndQuery::from_static("/"))
+        })
+    }
+}
+
+fn public_roots() -> Result<Arc<rustls::ClientConfig>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_webpki_roots()
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// A URL for messages: what stands before an `@` may be a password.
+fn without_user(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(start), Some(at)) if start < at => {
+            let scheme = url.get(..start + 3).unwrap_or_default();
+            format!("{scheme}…{}", url.get(at..).unwrap_or_default())
+        }
+        _ => url.to_owned(),
+    }
+}
+
+fn expanded(configured: &[(String, String)]) -> Result<HeaderMap, SpecError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in configured {
+        let header =
+            HeaderName::try_from(name.as_str()).map_err(|_| SpecError::HeaderName { name: name.clone() })?;
+        let value = expand(name, value, |variable| std::env::var(variable).ok())?;
+        let mut value =
+            HeaderValue::from_str(&value).map_err(|_| SpecError::HeaderValue { name: name.clone() })?;
+        value.set_sensitive(true);
+        headers.append(header, value);
+    }
+    Ok(headers)
+}
+
+/// Puts the values of `${VAR}` in; `$` elsewhere stands for itself.
+fn expand(header: &str, value: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, SpecError> {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (variable, after) = after.split_once('}').ok_or_else(|| SpecError::Unclosed {
+            header: header.to_owned(),
+        })?;
+        let found = lookup(variable).ok_or_else(|| SpecError::Variable {
+            header: header.to_owned(),
+            variable: variable.to_owned(),
+        })?;
+        out.push_str(before);
+        out.push_str(&found);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str) -> Result<Endpoint, SpecError> {
+        Endpoint::new(&HttpSpec {
+            url: url.to_owned(),
+            ..HttpSpec::default()
+        })
+    }
+
+    #[test]
+    fn a_redirect_within_the_origin_is_followed_and_no_other() {
+        let here = endpoint("http://localhost:9070/mcp").unwrap();
+        let to = |location: &'static str| {
+            here.redirected(&HeaderValue::from_static(location))
+                .map(|path| path.to_string())
+        };
+        assert_eq!(to("/mcp/").as_deref(), Some("/mcp/"));
+        assert_eq!(to("http://LOCALHOST:9070/x?y").as_deref(), Some("/x?y"));
+        for other in [
+            "//evil.example/mcp",
+            "http://localhost:9071/mcp",
+            "https://localhost:9070/mcp",
+            "http://evil.example:9070/",
+            "http://localhost:9070@evil.example/",
+        ] {
+            assert_eq!(to(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn variables_are_put_into_headers_and_a_missing_one_is_named() {
+        let lookup = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+        assert_eq!(
+            expand("Authorization", "Bearer ${TOKEN}$1", lookup).unwrap(),
+            "Bearer s3cret$1"
+        );
+        let error = expand("Authorization", "Bearer ${OTHER}", lookup).unwrap_err();
+        assert!(error.to_string().contains("\"OTHER\""));
+        assert!(expand("a", "${", lookup).is_err());
+    }
+
+    #[test]
+    fn urls_that_cannot_be_used_say_so_without_their_passwords() {
+        for url in ["ftp://x/", "mcp", "/mcp", "http://u:hunter2@x/"] {
+            let error = endpoint(url).unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert!(endpoint("https://example.com").is_ok());
+    }
+}

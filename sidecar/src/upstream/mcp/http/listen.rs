@@ -1,0 +1,110 @@
+//! The stream on which an upstream says that its tools changed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::time::Instant;
+
+use super::exchange::Exchange;
+use super::sse::Events;
+use super::{HttpLink, Post};
+use crate::upstream::mcp::failure::Failure;
+use crate::upstream::mcp::session::{Session, Wire};
+use crate::upstream::mcp::{Era, message};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A stream that lived this long was opened for good reason.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// How an attempt to listen ended.
+enum End {
+    /// The upstream offers no such stream.
+    Refused,
+    /// The stream ended; it may be opened again after the pause that the upstream asks for.
+    Over(Option<Duration>),
+}
+
+impl HttpLink {
+    /// Listens for as long as the upstream offers it; never returns.
+    pub(in super::super) async fn listen(self: &Arc<Self>, session: &Session) {
+        let mut pause = FIRST_PAUSE;
+        let mut last_id = None;
+        loop {
+            let started = Instant::now();
+            match self.listen_once(&session.opened.wire, &mut last_id).await {
+                Ok(End::Over(retry)) => {
+                    if started.elapsed() >= STABLE {
+                        pause = FIRST_PAUSE;
+                    }
+                    tokio::time::sleep(pause.max(retry.unwrap_or_default()).min(LONGEST_PAUSE)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    // What was said meanwhile was not heard.
+                    self.changed.notify_one();
+                }
+                Ok(End::Refused) => return std::future::pending().await,
+                Err(failure) => {
+                    self.judge(&failure, session.number);
+                    return std::future::pending().await;
+                }
+            }
+        }
+    }
+
+    async fn listen_once(
+        self: &Arc<Self>,
+        wire: &Wire,
+        last_id: &mut Option<String>,
+    ) -> Result<End, Failure> {
+        let (exchange, id) = match wire.dialect.era {
+            Era::Legacy => (self.resume(wire, last_id.as_deref()).await?, None),
+            Era::Modern => {
+                let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+                let params = message::params(&wire.dialect, b"\"notifications\":{\"toolsListChanged\":true}");
+                let method = "subscriptions/listen";
+                let body = Bytes::from(message::request(id, method, &params));
+                let post = Post {
+                    wire,
+                    method: Some(method),
+                    name: None,
+                    mirrored: Vec::new(),
+                    body,
+                };
+                (self.post(&post).await?, Some(id))
+            }
+        };
+        if exchange.status() == StatusCode::NOT_FOUND && wire.session_id.is_some() {
+            return Err(Failure::SessionExpired);
+        }
+        if !exchange.status().is_success() || !exchange.is("text/event-stream") {
+            self.discard(exchange).await;
+            return Ok(End::Refused);
+        }
+        Ok(self.hear(exchange, wire, id, last_id).await)
+    }
+
+    async fn hear(
+        self: &Arc<Self>,
+        mut exchange: Exchange,
+        wire: &Wire,
+        id: Option<u64>,
+        last_id: &mut Option<String>,
+    ) -> End {
+        let mut events = Events::new(self.limits.message_bytes);
+        while let Ok(Some(chunk)) = exchange.chunk().await {
+            events.push(&chunk);
+            while let Ok(Some(data)) = events.next() {
+                if let Ok(Some(_)) = self.event(&data, wire, id, None) {
+                    return End::Over(events.retry());
+                }
+            }
+        }
+        if let Some(id) = events.last_id() {
+            *last_id = Some(id.to_owned());
+        }
+        End::Over(events.retry())
+    }
+}

@@ -1,0 +1,104 @@
+//! A connection to an upstream, whichever transport it uses.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use tokio::sync::Notify;
+
+use super::envelope::Answer;
+use super::failure::Failure;
+use super::http::HttpLink;
+use super::session::{Session, Wire};
+use super::stdio::StdioLink;
+use crate::upstream::UpstreamRequest;
+
+/// A connection to an upstream, whichever transport it uses.
+#[derive(Clone, Debug)]
+pub(super) enum Link {
+    Stdio(Arc<StdioLink>),
+    Http(Arc<HttpLink>),
+}
+
+/// The answer to a request of our own.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) answer: Answer,
+    /// `Mcp-Session-Id` of the response.
+    pub(super) session_id: Option<HeaderValue>,
+}
+
+impl Link {
+    /// Sends a request of our own with raw `params`, without a bound of time.
+    pub(super) async fn request(&self, wire: &Wire, method: &str, params: &[u8]) -> Result<Reply, Failure> {
+        match self {
+            Self::Stdio(link) => link.request(method, params).await,
+            Self::Http(link) => link.request(wire, method, params).await,
+        }
+    }
+
+    /// Sends a notification.
+    pub(super) async fn notify(&self, wire: &Wire, message: Vec<u8>) -> Result<(), Failure> {
+        match self {
+            Self::Stdio(link) => link.send(message).await,
+            Self::Http(link) => link.notify(wire, message).await,
+        }
+    }
+
+    /// Forwards a call. Dropping the future tells the upstream to cancel it.
+    pub(super) async fn call(
+        session: &Session,
+        request: &UpstreamRequest,
+        forwards_identity: bool,
+    ) -> Result<Answer, Failure> {
+        match &session.link {
+            Self::Stdio(link) => {
+                link.call(&session.opened.wire.dialect, request, forwards_identity)
+                    .await
+            }
+            Self::Http(link) => link.call(session, request, forwards_identity).await,
+        }
+    }
+
+    /// Wakes when the upstream says that its tools changed, or when they may have.
+    pub(super) fn changed(&self) -> &Notify {
+        match self {
+            Self::Stdio(link) => &link.changed,
+            Self::Http(link) => &link.changed,
+        }
+    }
+
+    /// Waits until the connection has ended, and says why.
+    pub(super) async fn ended(&self) -> String {
+        match self {
+            Self::Stdio(link) => link.ended().await,
+            Self::Http(link) => link.ended().await,
+        }
+    }
+
+    /// The number of a session that the upstream no longer knows, as it becomes known.
+    pub(super) async fn expired(&self) -> u64 {
+        match self {
+            Self::Stdio(_) => std::future::pending().await,
+            Self::Http(link) => link.expired().await,
+        }
+    }
+
+    /// Listens for changes until the connection ends.
+    pub(super) async fn listen(session: &Session) {
+        if !session.opened.announces_changes {
+            return std::future::pending().await;
+        }
+        match &session.link {
+            Self::Stdio(link) => link.listen(&session.opened.wire.dialect).await,
+            Self::Http(link) => link.listen(session).await,
+        }
+    }
+
+    /// Ends the connection, and waits until it is gone.
+    pub(super) async fn close(&self, wire: Option<&Wire>) {
+        match self {
+            Self::Stdio(link) => link.close().await,
+            Self::Http(link) => link.close(wire).await,
+        }
+    }
+}

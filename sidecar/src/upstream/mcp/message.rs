@@ -1,0 +1,266 @@
+//! Messages that go out, put together from raw pieces.
+
+use bytes::Bytes;
+
+use super::scan;
+use super::{Dialect, Era};
+use crate::upstream::UpstreamRequest;
+
+/// Members of `_meta` that never pass from the client: the sidecar states them itself.
+const OURS: [&str; 6] = [
+    "progressToken",
+    "art.flux7/agent",
+    "art.flux7/user",
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+];
+
+/// A request with raw `params`.
+pub(super) fn request(id: u64, method: &str, params: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(params.len() + method.len() + 64);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.to_string().as_bytes());
+    out.extend_from_slice(b",\"method\":");
+    push_string(&mut out, method);
+    out.extend_from_slice(b",\"params\":");
+    out.extend_from_slice(params);
+    out.push(b'}');
+    out
+}
+
+/// A notification, with raw `params` where there are some.
+pub(super) fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+    let mut out = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
+    push_string(&mut out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params);
+    }
+    out.push(b'}');
+    out
+}
+
+/// Tells the upstream that nobody waits for the answer to `id` any more.
+pub(super) fn cancelled(id: u64) -> Vec<u8> {
+    let params = format!("{{\"requestId\":{id},\"reason\":\"the caller no longer waits\"}}");
+    notification("notifications/cancelled", Some(params.as_bytes()))
+}
+
+/// The answer to a request of the upstream: `ping` is answered, nothing else was offered.
+pub(super) fn reply(id: &[u8], method: &str) -> Vec<u8> {
+    let mut out = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
+    out.extend_from_slice(id);
+    if method == "ping" {
+        out.extend_from_slice(b",\"result\":{}}");
+    } else {
+        out.extend_from_slice(b",\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}");
+    }
+    out
+}
+
+/// `params` of a request of our own: raw members, and the `_meta` that the era asks for.
+pub(super) fn params(dialect: &Dialect, members: &[u8]) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    out.extend_from_slice(members);
+    if dialect.era == Era::Modern {
+        if !members.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"_meta\":{");
+        push_identification(&mut out, dialect);
+        out.push(b'}');
+    }
+    out.push(b'}');
+    out
+}
+
+/// A `tools/call`.
+pub(super) fn call(
+    id: u64,
+    request: &UpstreamRequest,
+    dialect: &Dialect,
+    forwards_identity: bool,
+) -> Vec<u8> {
+    let raw = [&request.arguments, &request.meta, &request.extra];
+    let size: usize = raw.into_iter().flatten().map(Bytes::len).sum();
+    let mut out = Vec::with_capacity(size + request.tool.len() + 512);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.to_string().as_bytes());
+    out.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{\"name\":");
+    push_string(&mut out, &request.tool);
+    if let Some(arguments) = &request.arguments {
+        out.extend_from_slice(b",\"arguments\":");
+        out.extend_from_slice(arguments);
+    }
+    for member in scan::members(request.extra.as_deref().unwrap_or_default()).map_while(Result::ok) {
+        if !["name", "arguments", "_meta"].iter().any(|name| member.is(name)) {
+            out.push(b',');
+            push_member(&mut out, &member);
+        }
+    }
+    let meta = meta(id, request, dialect, forwards_identity);
+    if !meta.is_empty() {
+        out.extend_from_slice(b",\"_meta\":{");
+        out.extend_from_slice(&meta);
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"}}");
+    out
+}
+
+/// Whether a line feed or carriage return is in `message`; outside strings, JSON allows both.
+pub(super) fn on_one_line(mut message: Vec<u8>) -> Vec<u8> {
+    if memchr::memchr2(b'\n', b'\r', &message).is_some() {
+        for byte in &mut message {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    }
+    message.push(b'\n');
+    message
+}
+
+/// The members of `_meta`, joined by commas.
+fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let replaces_trace = request.traceparent.is_some();
+    for member in scan::members(request.meta.as_deref().unwrap_or_default()).map_while(Result::ok) {
+        let is_trace = member.is("traceparent") || member.is("tracestate");
+        if (is_trace && replaces_trace) || OURS.iter().any(|name| member.is(name)) {
+            continue;
+        }
+        separate(&mut out);
+        push_member(&mut out, &member);
+    }
+    if request.progress.is_some() {
+        separate(&mut out);
+        out.extend_from_slice(b"\"progressToken\":");
+        out.extend_from_slice(id.to_string().as_bytes());
+    }
+    let identity = request.identity.as_ref().filter(|_| forwards_identity);
+    let texts = [
+        ("traceparent", request.traceparent.as_deref()),
+        (
+            "tracestate",
+            request.tracestate.as_deref().filter(|_| replaces_trace),
+        ),
+        (
+            "art.flux7/agent",
+            identity.map(|identity| identity.agent.as_str()),
+        ),
+        (
+            "art.flux7/user",
+            identity.and_then(|identity| identity.user.as_deref()),
+        ),
+    ];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            separate(&mut out);
+            push_string(&mut out, key);
+            out.push(b':');
+            push_string(&mut out, text);
+        }
+    }
+    if dialect.era == Era::Modern {
+        separate(&mut out);
+        push_identification(&mut out, dialect);
+    }
+    out
+}
+
+fn push_identification(out: &mut Vec<u8>, dialect: &Dialect) {
+    out.extend_from_slice(b"\"io.modelcontextprotocol/protocolVersion\":");
+    push_string(out, &dialect.revision);
+    out.extend_from_slice(
+        concat!(
+            ",\"io.modelcontextprotocol/clientInfo\":{\"name\":\"toolgate\",\"version\":\"",
+            env!("CARGO_PKG_VERSION"),
+            "\"},\"io.modelcontextprotocol/clientCapabilities\":{}"
+        )
+        .as_bytes(),
+    );
+}
+
+fn separate(out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+}
+
+fn push_member(out: &mut Vec<u8>, member: &scan::Member<'_>) {
+    out.push(b'"');
+    out.extend_from_slice(member.key);
+    out.extend_from_slice(b"\":");
+    out.extend_from_slice(member.value);
+}
+
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    // INVARIANT: writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::ForwardedIdentity;
+
+    fn text(message: Vec<u8>) -> String {
+        String::from_utf8(message).unwrap()
+    }
+
+    fn request_with(meta: &'static str) -> UpstreamRequest {
+        UpstreamRequest {
+            tool: "echo".into(),
+            arguments: Some(Bytes::from_static(br#"{"b":9223372036854775813,"a":1.00}"#)),
+            meta: Some(Bytes::from_static(meta.as_bytes())),
+            ..UpstreamRequest::default()
+        }
+    }
+
+    #[test]
+    fn arguments_and_foreign_meta_stay_byte_for_byte() {
+        let request = request_with(r#"{"com.example/x":{"n":1.0}, "progressToken":"t"}"#);
+        assert_eq!(
+            text(call(5, &request, &Dialect::legacy("2025-11-25"), false)),
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"b":9223372036854775813,"a":1.00},"_meta":{"com.example/x":{"n":1.0}}}}"#
+        );
+    }
+
+    #[test]
+    fn what_the_client_says_about_identity_never_passes() {
+        let mut request = request_with(
+            r#"{"art.flux7\/agent":"forged","art.flux7/user":"forged","io.modelcontextprotocol/clientInfo":{},"traceparent":"client","tracestate":"client"}"#,
+        );
+        request.identity = Some(ForwardedIdentity {
+            agent: "claude".to_owned(),
+            user: None,
+        });
+        request.traceparent = Some("ours".to_owned());
+        let forwarded = text(call(1, &request, &Dialect::legacy("2025-11-25"), true));
+        assert!(
+            forwarded.ends_with(r#""_meta":{"traceparent":"ours","art.flux7/agent":"claude"}}}"#),
+            "{forwarded}"
+        );
+        let kept_back = text(call(1, &request, &Dialect::legacy("2025-11-25"), false));
+        assert!(
+            kept_back.ends_with(r#""_meta":{"traceparent":"ours"}}}"#),
+            "{kept_back}"
+        );
+    }
+
+    #[test]
+    fn a_modern_call_says_who_speaks_and_carries_further_members() {
+        let mut request = request_with("{}");
+        request.arguments = None;
+        request.extra = Some(Bytes::from_static(br#"{"requestState":"s","name":"other"}"#));
+        let sent = text(call(1, &request, &Dialect::modern(), false));
+        assert!(sent.contains(r#""params":{"name":"echo","requestState":"s","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
+    }
+
+    #[test]
+    fn a_message_over_stdio_is_one_line() {
+        assert_eq!(text(on_one_line(b"{\n \"a\":\r\n1}".to_vec())), "{  \"a\":  1}\n");
+    }
+}

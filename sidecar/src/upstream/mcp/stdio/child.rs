@@ -1,0 +1,199 @@
+//! The child process: started in a group of its own, listened to, and ended with everything that it started.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncWriteExt, BufWriter};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::StdioLink;
+use super::lines::{Line, Lines};
+use crate::upstream::StdioSpec;
+use crate::upstream::mcp::failure::Failure;
+
+/// How long a child may take to end after its standard input was closed.
+const QUIET_END: Duration = Duration::from_millis(200);
+/// How long a child may take to end after SIGTERM.
+const TERM_END: Duration = Duration::from_secs(2);
+/// How long what a child wrote before it ended is read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+const STDERR_LINE: usize = 4096;
+/// Variables of the sidecar's own, which hold its credentials, are not for upstreams.
+const OWN_PREFIX: &str = "TOOLGATE_";
+
+/// A child and its streams.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    group: Group,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+/// Starts the program.
+pub(super) fn start(spec: &StdioSpec) -> Result<Running, Failure> {
+    let mut command = Command::new(&spec.command);
+    for (key, _) in std::env::vars_os() {
+        if key.to_string_lossy().starts_with(OWN_PREFIX) {
+            command.env_remove(key);
+        }
+    }
+    command
+        .args(&spec.args)
+        .envs(spec.env.iter().map(|(key, value)| (key, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    let mut child = command
+        .spawn()
+        .map_err(|error| Failure::Unreachable(format!("cannot start {:?}: {error}", spec.command)))?;
+    let group = Group::of(&child);
+    match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+        (Some(stdin), Some(stdout), Some(stderr)) => Ok(Running {
+            child,
+            group,
+            stdin,
+            stdout,
+            stderr,
+        }),
+        _ => Err(Failure::Unreachable(format!(
+            "{:?} has no standard streams",
+            spec.command
+        ))),
+    }
+}
+
+/// Carries messages between the child and its link until either ends, then ends the child.
+pub(super) async fn attend(running: Running, link: Arc<StdioLink>, queue: mpsc::Receiver<Bytes>) {
+    let Running {
+        mut child,
+        mut group,
+        stdin,
+        stdout,
+        stderr,
+    } = running;
+    let reason = {
+        let reading = read(stdout, &link);
+        tokio::pin!(reading);
+        let writing = write(stdin, queue);
+        tokio::pin!(writing);
+        let logging = log(stderr, &link);
+        tokio::pin!(logging);
+        let mut is_writable = true;
+        loop {
+            tokio::select! {
+                () = link.end.cancelled() => break "it was closed".to_owned(),
+                reason = &mut reading => break reason,
+                () = &mut writing, if is_writable => is_writable = false,
+                () = &mut logging => {}
+                status = child.wait() => {
+                    let _ = timeout(LAST_WORDS, &mut reading).await;
+                    break match status {
+                        Ok(status) => format!("its process ended ({status})"),
+                        Err(error) => format!("its process cannot be waited for: {error}"),
+                    };
+                }
+            }
+        }
+        // The writer is dropped here, which closes the child's standard input.
+    };
+    link.close_with(&reason);
+    finish(&mut child, &group).await;
+    group.disarm();
+}
+
+/// Ends the child and whatever it started; afterwards it has been reaped.
+async fn finish(child: &mut Child, group: &Group) {
+    if timeout(QUIET_END, child.wait()).await.is_err() {
+        group.signal(Signal::SIGTERM);
+        if timeout(TERM_END, child.wait()).await.is_err() {
+            group.signal(Signal::SIGKILL);
+            let _ = child.wait().await;
+        }
+    }
+    group.signal(Signal::SIGKILL);
+}
+
+async fn read(stdout: ChildStdout, link: &StdioLink) -> String {
+    let mut lines = Lines::new(stdout, link.limits.message_bytes);
+    loop {
+        match lines.next().await {
+            Ok(Some(Line::Text(text))) => link.receive(text),
+            Ok(Some(Line::Overlong { head, tail })) => link.receive_overlong(&head, &tail),
+            Ok(None) => return "its process closed its standard output".to_owned(),
+            Err(error) => return format!("its standard output cannot be read: {error}"),
+        }
+    }
+}
+
+/// Writes what is queued; ends when the child no longer reads. Whoever waits for an answer then learns of the end by the other stream.
+async fn write(stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>) {
+    let mut stdin = BufWriter::new(stdin);
+    while let Some(line) = queue.recv().await {
+        if stdin.write_all(&line).await.is_err() {
+            return;
+        }
+        while let Ok(line) = queue.try_recv() {
+            if stdin.write_all(&line).await.is_err() {
+                return;
+            }
+        }
+        if stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn log(stderr: ChildStderr, link: &StdioLink) {
+    let mut lines = Lines::new(stderr, STDERR_LINE);
+    while let Ok(Some(line)) = lines.next().await {
+        let text = match line {
+            Line::Text(text) => text,
+            Line::Overlong { head, .. } => head,
+        };
+        tracing::info!(upstream = %link.name, "stderr: {}", String::from_utf8_lossy(&text).trim_end());
+    }
+    std::future::pending().await
+}
+
+/// A process group that is killed when it is dropped.
+#[derive(Debug)]
+struct Group {
+    leader: Option<Pid>,
+}
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let leader = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .map(Pid::from_raw);
+        Self { leader }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            // The group may be gone already, which is what is wanted.
+            let _ = killpg(leader, signal);
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+    }
+}

@@ -1,0 +1,165 @@
+//! An MCP server that is configured as an upstream.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::envelope::Answer;
+use super::failure::Failure;
+use super::link::Link;
+use super::session::Session;
+use super::supervisor;
+use crate::upstream::{
+    Connection, DeclaredCatalogue, TransportSpec, UpstreamAnswer, UpstreamError, UpstreamRequest,
+    UpstreamSpec, UpstreamState,
+};
+
+/// An MCP server that is configured as an upstream.
+#[derive(Debug)]
+pub(in crate::upstream) struct McpUpstream {
+    pub(super) spec: UpstreamSpec,
+    pub(super) sessions: watch::Sender<Option<Arc<Session>>>,
+    pub(super) catalogue: watch::Sender<Arc<DeclaredCatalogue>>,
+    pub(super) status: Mutex<Status>,
+}
+
+#[derive(Debug)]
+pub(super) struct Status {
+    pub(super) last_error: Option<String>,
+    pub(super) next_try: Option<Instant>,
+    pub(super) is_failed: bool,
+}
+
+impl McpUpstream {
+    /// Starts to connect, until `stop`.
+    pub(in crate::upstream) fn start(
+        spec: UpstreamSpec,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let catalogue = DeclaredCatalogue {
+            upstream: Arc::clone(&spec.name),
+            is_read: false,
+            tools: Vec::new(),
+        };
+        let upstream = Arc::new(Self {
+            spec,
+            sessions: watch::Sender::new(None),
+            catalogue: watch::Sender::new(Arc::new(catalogue)),
+            status: Mutex::new(Status {
+                last_error: None,
+                next_try: None,
+                is_failed: false,
+            }),
+        });
+        tasks.spawn(supervisor::run(
+            Arc::clone(&upstream),
+            tasks.clone(),
+            stop.clone(),
+        ));
+        upstream
+    }
+
+    pub(in crate::upstream) fn name(&self) -> &Arc<str> {
+        &self.spec.name
+    }
+
+    pub(in crate::upstream) fn catalogue(&self) -> watch::Receiver<Arc<DeclaredCatalogue>> {
+        self.catalogue.subscribe()
+    }
+
+    pub(in crate::upstream) fn state(&self) -> UpstreamState {
+        let session = self.sessions.borrow().clone();
+        let (last_error, next_try, is_failed) = {
+            let status = self.status();
+            (status.last_error.clone(), status.next_try, status.is_failed)
+        };
+        let connection = match session {
+            Some(session) => Connection::Connected {
+                era: session.opened.wire.dialect.era,
+                revision: session.opened.wire.dialect.revision.to_owned(),
+            },
+            None if is_failed => Connection::Failed,
+            None => Connection::Retrying {
+                next_try: next_try
+                    .map(|at| at.saturating_duration_since(Instant::now()))
+                    .unwrap_or(Duration::ZERO),
+            },
+        };
+        UpstreamState {
+            name: Arc::clone(&self.spec.name),
+            transport: match self.spec.transport {
+                TransportSpec::Stdio(_) => "stdio",
+                TransportSpec::StreamableHttp(_) => "streamable-http",
+            },
+            connection,
+            last_error,
+            tools: self.catalogue.borrow().tools.len(),
+        }
+    }
+
+    pub(super) fn status(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::upstream) async fn call(
+        &self,
+        request: UpstreamRequest,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
+        let bound = request.timeout.unwrap_or(self.spec.limits.call_timeout);
+        let outcome = tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => {
+                return Err(UpstreamError::Cancelled { upstream: Arc::clone(&self.spec.name) });
+            }
+            outcome = self.forward(&request) => outcome,
+            () = tokio::time::sleep(bound) => Err(Failure::Timeout(bound)),
+        };
+        match outcome {
+            Ok((answer, session)) => Ok(UpstreamAnswer {
+                kind: answer.kind,
+                raw: answer.raw,
+                era: session.opened.wire.dialect.era,
+            }),
+            Err(failure) => Err(failure.of(&self.spec.name)),
+        }
+    }
+
+    async fn forward(&self, request: &UpstreamRequest) -> Result<(Answer, Arc<Session>), Failure> {
+        let session = self.sessions.borrow().clone();
+        let session = session.ok_or_else(|| Failure::Unreachable(self.absence()))?;
+        let forwards_identity = self.spec.forward_identity;
+        match Link::call(&session, request, forwards_identity).await {
+            // The upstream refused the session before it looked at the call.
+            Err(Failure::SessionExpired) => {
+                let session = self.renewed(session.number).await?;
+                let answer = Link::call(&session, request, forwards_identity).await?;
+                Ok((answer, session))
+            }
+            outcome => Ok((outcome?, session)),
+        }
+    }
+
+    /// The session that follows the one of this number.
+    async fn renewed(&self, number: u64) -> Result<Arc<Session>, Failure> {
+        let mut sessions = self.sessions.subscribe();
+        let newer =
+            sessions.wait_for(|session| session.as_ref().is_none_or(|session| session.number > number));
+        let session = match tokio::time::timeout(self.spec.limits.handshake_timeout, newer).await {
+            Ok(Ok(session)) => session.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        session.ok_or_else(|| Failure::Unreachable(self.absence()))
+    }
+
+    fn absence(&self) -> String {
+        self.status()
+            .last_error
+            .clone()
+            .unwrap_or_else(|| "the first connection is under way".to_owned())
+    }
+}
