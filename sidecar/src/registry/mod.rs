@@ -1,1 +1,183 @@
 //! The tools that are served here, with their classification, fingerprint and pin status.
+
+mod build;
+mod floor;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tools::id::{ToolName, UpstreamName};
+use tools::model::Tool;
+
+pub use floor::pin_floor;
+
+use crate::upstream::{DeclaredCatalogue, Upstream, Upstreams};
+
+/// All tools of one upstream, for the control plane to know and pin.
+#[derive(Clone, Debug)]
+pub struct PublishedCatalogue {
+    /// The upstream.
+    pub upstream: UpstreamName,
+    /// Its usable tools, sorted by name.
+    pub tools: Arc<Vec<Arc<Tool>>>,
+}
+
+/// The newest catalogue of each upstream that has been read.
+pub type Published = BTreeMap<UpstreamName, PublishedCatalogue>;
+
+/// The tools that are served here; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    served: ArcSwap<Served>,
+    /// Held only while a new state is made of an old one.
+    published: Mutex<Published>,
+    published_watch: watch::Sender<Arc<Published>>,
+    version: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Served {
+    sorted: Arc<Vec<Arc<Tool>>>,
+    by_name: HashMap<ToolName, Arc<Tool>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// A registry of no tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                served: ArcSwap::default(),
+                published: Mutex::default(),
+                published_watch: watch::Sender::default(),
+                version: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// Serves what these upstreams declare, until `stop`.
+    pub fn follow(&self, upstreams: &Upstreams, tasks: &TaskTracker, stop: &CancellationToken) {
+        for upstream in upstreams.iter() {
+            let following = self.clone().follow_one(upstream.clone());
+            let stop = stop.clone();
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = following => {}
+                    () = stop.cancelled() => {}
+                }
+            });
+        }
+    }
+
+    async fn follow_one(self, upstream: Upstream) {
+        let mut catalogue = upstream.catalogue();
+        loop {
+            let declared = Arc::clone(&catalogue.borrow_and_update());
+            if declared.is_read {
+                self.take(&declared);
+            }
+            if catalogue.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Serves a catalogue in place of what its upstream declared before.
+    pub fn take(&self, declared: &DeclaredCatalogue) {
+        let upstream = match UpstreamName::try_from(&*declared.upstream) {
+            Ok(upstream) => upstream,
+            Err(error) => {
+                tracing::warn!("the tools of an upstream are left out: {error}");
+                return;
+            }
+        };
+        let served = self.inner.served.load_full();
+        let tools = Arc::new(build::tools(&upstream, &declared.tools, |name| {
+            served.by_name.get(name).map(Arc::clone)
+        }));
+        let mut published = self
+            .inner
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = published
+            .get(&upstream)
+            .map(|catalogue| Arc::clone(&catalogue.tools));
+        if before.is_some_and(|before| build::are_same(&before, &tools)) {
+            return;
+        }
+        published.insert(upstream.clone(), PublishedCatalogue { upstream, tools });
+        self.inner.served.store(Arc::new(Served::of(&published)));
+        self.inner
+            .published_watch
+            .send_replace(Arc::new(published.clone()));
+        self.inner.version.send_modify(|version| *version += 1);
+    }
+
+    /// The tool of this governed name; `__` is accepted in place of the dot after the upstream.
+    #[must_use]
+    pub fn lookup(&self, name: &str) -> Option<Arc<Tool>> {
+        let served = self.inner.served.load();
+        if let Some(tool) = served.by_name.get(name) {
+            return Some(Arc::clone(tool));
+        }
+        name.match_indices("__").find_map(|(at, separator)| {
+            let (upstream, rest) = name.split_at(at);
+            let dotted = format!("{upstream}.{}", rest.strip_prefix(separator)?);
+            served.by_name.get(dotted.as_str()).map(Arc::clone)
+        })
+    }
+
+    /// All tools, sorted by name.
+    #[must_use]
+    pub fn tools(&self) -> Arc<Vec<Arc<Tool>>> {
+        Arc::clone(&self.inner.served.load().sorted)
+    }
+
+    /// Changes whenever the tools do.
+    #[must_use]
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.inner.version.subscribe()
+    }
+
+    /// What is to be published to the control plane; changes with each catalogue that differs from the one before.
+    #[must_use]
+    pub fn published(&self) -> watch::Receiver<Arc<Published>> {
+        self.inner.published_watch.subscribe()
+    }
+}
+
+impl Served {
+    fn of(published: &Published) -> Self {
+        let mut sorted: Vec<Arc<Tool>> = published
+            .values()
+            .flat_map(|catalogue| catalogue.tools.iter().map(Arc::clone))
+            .collect();
+        sorted.sort_by(|one, other| one.name.cmp(&other.name));
+        let by_name = sorted
+            .iter()
+            .map(|tool| (tool.name.clone(), Arc::clone(tool)))
+            .collect();
+        Self {
+            sorted: Arc::new(sorted),
+            by_name,
+        }
+    }
+}

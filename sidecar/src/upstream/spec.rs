@@ -1,5 +1,6 @@
 //! What is configured about an upstream.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ pub enum TransportSpec {
     StreamableHttp(HttpSpec),
 }
 
-/// A child process that is an MCP server.
-#[derive(Clone, Debug, Default)]
+/// A child process that is an MCP server. Its arguments and environment may hold secrets and are never shown.
+#[derive(Clone, Default)]
 pub struct StdioSpec {
     /// The program.
     pub command: String,
@@ -40,12 +41,12 @@ pub struct StdioSpec {
     pub env: Vec<(String, String)>,
 }
 
-/// An MCP endpoint over HTTP.
-#[derive(Clone, Debug, Default)]
+/// An MCP endpoint over HTTP. The values of its headers are secrets and are never shown.
+#[derive(Clone, Default)]
 pub struct HttpSpec {
     /// The endpoint, `http` or `https`.
     pub url: String,
-    /// Headers sent with every request; `${VAR}` in values is taken from the environment.
+    /// Headers sent with every request, variables in them already replaced.
     pub headers: Vec<(String, String)>,
     /// How TLS is done; `None` trusts the public certificate authorities.
     pub tls: Option<Arc<rustls::ClientConfig>>,
@@ -101,20 +102,20 @@ pub enum SpecError {
         /// The header.
         name: String,
     },
-    /// A header's value names a variable that is not set.
-    #[error(
-        "header {header:?} names the environment variable {variable:?}, which is not set; set it and restart"
-    )]
-    Variable {
-        /// The header.
-        header: String,
-        /// The variable.
-        variable: String,
-    },
-    /// A header's value has a `${` without its `}`.
-    #[error("header {header:?} has a \"${{\" without a closing \"}}\"")]
-    Unclosed {
-        /// The header.
-        header: String,
-    },
+}
+
+impl fmt::Debug for StdioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioSpec")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSpec")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
 }

@@ -20,6 +20,7 @@ pub struct Upstream {
 enum Kind {
     Mcp(Arc<McpUpstream>),
     #[cfg(test)]
+    #[allow(dead_code, reason = "for the tests of whichever room forwards calls")]
     Scripted(Arc<super::scripted::Scripted>),
 }
 
@@ -79,9 +80,30 @@ impl Upstreams {
     /// Starts to connect to all of them; returns at once. Must be called within a runtime.
     #[must_use]
     pub fn start(specs: Vec<UpstreamSpec>) -> Self {
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
         let by_name = specs
             .into_iter()
-            .map(|spec| (Arc::clone(&spec.name), Upstream { name: spec.name }))
+            .map(|spec| {
+                let name = Arc::clone(&spec.name);
+                let kind = Kind::Mcp(McpUpstream::start(spec, &tasks, &stop));
+                (name, Upstream { kind })
+            })
+            .collect();
+        Self { by_name, tasks, stop }
+    }
+
+    /// Upstreams whose answers a test scripts.
+    #[cfg(test)]
+    #[allow(dead_code, reason = "for the tests of whichever room forwards calls")]
+    pub(crate) fn scripted(all: impl IntoIterator<Item = super::scripted::Scripted>) -> Self {
+        let by_name = all
+            .into_iter()
+            .map(|scripted| {
+                let name = Arc::clone(scripted.name());
+                let kind = Kind::Scripted(Arc::new(scripted));
+                (name, Upstream { kind })
+            })
             .collect();
         Self {
             by_name,

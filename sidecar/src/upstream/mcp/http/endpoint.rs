@@ -47,7 +47,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Endpoint {
-    /// Reads the URL and expands the headers.
+    /// Reads the URL and the headers.
     pub(in super::super) fn new(spec: &HttpSpec) -> Result<Self, SpecError> {
         let unusable = |problem: &str| SpecError::Url {
             url: without_user(&spec.url),
@@ -76,7 +76,7 @@ impl Endpoint {
             }
             Some(_) | None => return Err(unusable("it must begin with http:// or https://")),
         };
-        let mut headers = expanded(&spec.headers)?;
+        let mut headers = configured(&spec.headers)?;
         let host_header =
             HeaderValue::from_str(authority.as_str()).map_err(|_| unusable("its host is not a name"))?;
         headers.insert(HOST, host_header);
@@ -167,38 +167,17 @@ fn without_user(url: &str) -> String {
     }
 }
 
-fn expanded(configured: &[(String, String)]) -> Result<HeaderMap, SpecError> {
+fn configured(pairs: &[(String, String)]) -> Result<HeaderMap, SpecError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in configured {
+    for (name, value) in pairs {
         let header =
             HeaderName::try_from(name.as_str()).map_err(|_| SpecError::HeaderName { name: name.clone() })?;
-        let value = expand(name, value, |variable| std::env::var(variable).ok())?;
         let mut value =
-            HeaderValue::from_str(&value).map_err(|_| SpecError::HeaderValue { name: name.clone() })?;
+            HeaderValue::from_str(value).map_err(|_| SpecError::HeaderValue { name: name.clone() })?;
         value.set_sensitive(true);
         headers.append(header, value);
     }
     Ok(headers)
-}
-
-/// Puts the values of `${VAR}` in; `$` elsewhere stands for itself.
-fn expand(header: &str, value: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, SpecError> {
-    let mut out = String::new();
-    let mut rest = value;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (variable, after) = after.split_once('}').ok_or_else(|| SpecError::Unclosed {
-            header: header.to_owned(),
-        })?;
-        let found = lookup(variable).ok_or_else(|| SpecError::Variable {
-            header: header.to_owned(),
-            variable: variable.to_owned(),
-        })?;
-        out.push_str(before);
-        out.push_str(&found);
-        rest = after;
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 #[cfg(test)]
@@ -230,18 +209,6 @@ mod tests {
         ] {
             assert_eq!(to(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn variables_are_put_into_headers_and_a_missing_one_is_named() {
-        let lookup = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        assert_eq!(
-            expand("Authorization", "Bearer ${TOKEN}$1", lookup).unwrap(),
-            "Bearer s3cret$1"
-        );
-        let error = expand("Authorization", "Bearer ${OTHER}", lookup).unwrap_err();
-        assert!(error.to_string().contains("\"OTHER\""));
-        assert!(expand("a", "${", lookup).is_err());
     }
 
     #[test]
