@@ -34,15 +34,10 @@ pub(super) fn read(value: &Value, kind: PolicyKind, lists: &Lists, problems: &Pr
         }
         Arc::from(text)
     });
-    let condition = match reader.optional("condition") {
-        Some(value) => Some(condition::read(
-            value,
-            action == Some(Action::Allow),
-            1,
-            problems,
-        )?),
-        None => None,
-    };
+    let allows = action == Some(Action::Allow);
+    let condition = reader
+        .optional("condition")
+        .and_then(|value| condition::read(value, allows, 1, problems));
     for key in ["tools", "except", "message", "condition"] {
         refuse_null(&reader, key, problems);
     }
