@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use config::Config;
+use config::model::{FirstUse, Params};
 use net::clock::Clock;
+use policy::Policy;
+use policy::document::Lists;
 use proto::body::FleetSettings;
 
 use crate::core::{Lifetimes, StreamLimits};
@@ -49,6 +53,12 @@ pub struct Options {
     pub loopback_operators: bool,
     /// What the fleet decides for every sidecar.
     pub settings: FleetSettings,
+    /// The configuration's own policies, in their order.
+    pub policies: Vec<Policy>,
+    /// Directory of policy files.
+    pub policy_dir: Option<PathBuf>,
+    /// Lists that the files of the directory may name.
+    pub lists: Lists,
     /// What happens at the first use of an upstream, where pins are kept.
     pub first_use: Pinning,
     /// How long things last.
@@ -73,11 +83,82 @@ impl Options {
             trace_key: None,
             loopback_operators: false,
             settings: FleetSettings::default(),
+            policies: Vec::new(),
+            policy_dir: None,
+            lists: Lists::none(),
             first_use: Pinning::Trust,
             lifetimes: Lifetimes::default(),
             limits: StreamLimits::default(),
             clock: Clock::machine(),
         }
+    }
+}
+
+impl From<&Config> for Options {
+    fn from(config: &Config) -> Self {
+        let text = |secret: &Option<config::Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
+        let master_key_file = config
+            .master_key_file
+            .as_ref()
+            .map(|path| path.display().to_string());
+        let storage = match &config.database_url {
+            Some(url) => Storage::Postgres {
+                url: url.expose().to_owned(),
+            },
+            None => Storage::Sqlite {
+                path: config.storage_path(),
+            },
+        };
+        Self {
+            storage,
+            data_dir: Some(config.data_dir.clone()),
+            master_key: text(&config.master_key).or(master_key_file),
+            admin_token: text(&config.auth.admin_token),
+            trace_key: text(&config.trace_key),
+            loopback_operators: config.auth.loopback_operators,
+            settings: settings(config),
+            policies: config.policies.clone(),
+            policy_dir: config.policy_dir.clone(),
+            lists: config.lists.clone(),
+            first_use: match config.pins.first_use {
+                FirstUse::Trust => Pinning::Trust,
+                FirstUse::Review => Pinning::Review,
+            },
+            lifetimes: Lifetimes {
+                credential: config.credentials.ttl,
+                checkpoint: config.traces.checkpoint_seconds,
+                grant: config.grants.max_duration,
+            },
+            limits: StreamLimits {
+                drain: config.drain.seconds,
+                ..StreamLimits::default()
+            },
+            clock: Clock::machine(),
+        }
+    }
+}
+
+fn settings(config: &Config) -> FleetSettings {
+    let millis = |length: std::time::Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    let params = match config.traces.params {
+        Params::Redacted => "redacted",
+        Params::Full => "full",
+        Params::Digest => "digest",
+    };
+    let defaults = FleetSettings::default();
+    FleetSettings {
+        staleness_write_ms: millis(config.staleness.write),
+        staleness_read_ms: millis(config.staleness.read),
+        pin_tools: config.pin_tools,
+        hide_denied_tools: config.hide_denied_tools,
+        redact: config.traces.redact.clone(),
+        params: params.to_owned(),
+        approval_timeout_ms: millis(config.approval.timeout_seconds),
+        approval_ttl_ms: millis(config.approval.ttl_seconds),
+        approval_rest_hold_ms: millis(config.approval.rest_hold_seconds),
+        approval_wait_ms: millis(config.approval.wait_seconds),
+        loop_plain_reads: config.r#loop.max.unwrap_or(defaults.loop_plain_reads),
+        loop_others: config.r#loop.max.unwrap_or(defaults.loop_others),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::Config;
+use policy::yaml::Problem;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -13,15 +15,16 @@ use tonic::transport::Channel;
 use crate::approvals::{self, Approvals};
 use crate::auth::{AdminToken, AdminTokenError, Sidecars};
 use crate::core::Core;
+use crate::documents::{self, Folder};
 use crate::keys::{KeyError, KeyRing, MasterKey, MasterKeyError, hex};
 use crate::metrics::Metrics;
 use crate::options::{Options, Storage};
 use crate::rollout::{self, Rollout};
 use crate::snapshot::{self, Entry, Hub, Primary};
 use crate::stops::Stops;
-use crate::store::desired::Expected;
+use crate::store::desired::{Expected, OriginKind, PolicyDraft};
 use crate::store::sidecars::JoinTokenDraft;
-use crate::store::{Act, SharedStore, StoreError, StoreResult};
+use crate::store::{Act, SharedStore, Store, StoreError, StoreResult};
 use crate::traces::{self, Ingest, Marks};
 
 /// How long tasks may take to end.
@@ -44,9 +47,12 @@ pub enum StartError {
     /// There is no operator token.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenError),
-    /// The settings cannot be written as JSON.
-    #[error("the settings cannot be stored: {0}")]
-    Settings(#[from] serde_json::Error),
+    /// A setting or a policy cannot be written as JSON.
+    #[error("the configuration cannot be stored: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The policy directory holds what is not valid; all problems.
+    #[error("{}", lines(.0))]
+    Policies(Vec<Problem>),
 }
 
 /// A running control plane.
@@ -64,12 +70,16 @@ pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
     let admin_token = AdminToken::load(options.admin_token.as_deref(), options.data_dir.as_deref())?;
     let store = open(&options).await?;
     let keys = Arc::new(KeyRing::open(&*store, master).await?);
-    keep_settings(&store, &options).await?;
+    let folder = keep_configuration(&*store, &options).await?;
     let core = assemble(options, store, keys, admin_token).await?;
     if core.loopback_operators {
         tracing::warn!(
             "auth.loopback_operators is on: every program on this machine, agents included, is an operator"
         );
+    }
+    if let Some((folder, stamp)) = folder {
+        core.tasks
+            .spawn(documents::keep_applied(Arc::clone(&core), folder, stamp));
     }
     core.tasks.spawn(snapshot::follow(Arc::clone(&core)));
     core.tasks.spawn(rollout::keep_written(Arc::clone(&core)));
@@ -77,6 +87,16 @@ pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
     core.tasks.spawn(traces::keep_checkpoints(Arc::clone(&core)));
     tracing::info!(revision = %core.hub.revision(), "control plane started");
     Ok(ControlPlane { core })
+}
+
+/// Brings the database's schema to this build's version, and does nothing else.
+///
+/// # Errors
+/// When the database cannot be opened or migrated.
+pub async fn migrate(config: &Config) -> Result<(), StartError> {
+    let store = open(&Options::from(config)).await?;
+    store.close().await;
+    Ok(())
 }
 
 async fn assemble(
@@ -131,7 +151,28 @@ async fn open(options: &Options) -> StoreResult<SharedStore> {
     }
 }
 
-async fn keep_settings(store: &SharedStore, options: &Options) -> Result<(), StartError> {
+/// Brings what the configuration says of desired state into the store. All of it is checked before anything is written.
+async fn keep_configuration(
+    store: &dyn Store,
+    options: &Options,
+) -> Result<Option<(Folder, documents::Stamp)>, StartError> {
+    let folder = match &options.policy_dir {
+        Some(path) => {
+            let inline = options
+                .policies
+                .iter()
+                .map(|policy| policy.name.as_str().to_owned());
+            let taken = documents::taken(store).await?.into_iter().chain(inline).collect();
+            let folder = Folder::new(path.clone(), options.lists.clone());
+            documents::read(folder, taken).await
+        }
+        None => None,
+    };
+    if let Some((_, reading, _)) = &folder
+        && !reading.problems.is_empty()
+    {
+        return Err(StartError::Policies(reading.problems.clone()));
+    }
     let body = serde_json::to_value(&options.settings)?;
     let act = Act::new(
         "mesh.settings",
@@ -141,7 +182,29 @@ async fn keep_settings(store: &SharedStore, options: &Options) -> Result<(), Sta
     store
         .put_setting(proto::body::FLEET, body, Expected::Any, act)
         .await?;
-    Ok(())
+    let inline = options.policies.iter().map(|policy| {
+        let text = serde_json::to_string_pretty(policy)?;
+        documents::draft(policy, &text)
+    });
+    let inline: Vec<PolicyDraft> = inline.collect::<Result<_, _>>()?;
+    let names: Vec<&str> = inline.iter().map(|draft| draft.name.as_str()).collect();
+    let act = Act::new("mesh.policy_edit", "configuration", json!({"policies": names}));
+    store.apply_policies(OriginKind::Inline, inline, act).await?;
+    match folder {
+        Some((folder, reading, stamp)) => {
+            documents::apply(store, reading).await?;
+            Ok(Some((folder, stamp)))
+        }
+        None => Ok(None),
+    }
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 impl ControlPlane {
@@ -152,7 +215,6 @@ impl ControlPlane {
     }
 
     /// The REST API that operators call.
-    #[must_use]
     pub fn router(&self) -> axum::Router {
         crate::api::router(&self.core)
     }
@@ -197,9 +259,9 @@ impl ControlPlane {
         Ok(secret)
     }
 
-    /// Ends it: streams are told to reconnect elsewhere and get a moment to do so, what was accepted is written, tasks are awaited.
-    pub async fn shutdown(self) {
-        let core = self.core;
+    /// Tells streams to reconnect elsewhere and gives them a moment to do so. New ones are refused from now on.
+    pub async fn drain(&self) {
+        let core = &self.core;
         core.draining.cancel();
         let streams_are_gone = async {
             while core.metrics.streams.get() > 0 {
@@ -208,6 +270,12 @@ impl ControlPlane {
         };
         let _ = tokio::time::timeout(core.limits.drain, streams_are_gone).await;
         core.shutdown.cancel();
+    }
+
+    /// Ends it, after [`ControlPlane::drain`]: what was accepted is written, tasks are awaited.
+    pub async fn shutdown(self) {
+        self.drain().await;
+        let core = self.core;
         core.tasks.close();
         if tokio::time::timeout(GRACE, core.tasks.wait()).await.is_err() {
             tracing::warn!(tasks = core.tasks.len(), "some tasks did not end in time");

@@ -238,7 +238,7 @@ impl Session {
     }
 
     async fn drain(&mut self) -> Result<(), Status> {
-        let within_ms = u64::try_from(self.core.limits.drain.as_millis()).unwrap_or(u64::MAX);
+        let within_ms = u64::try_from((self.core.limits.drain / 2).as_millis()).unwrap_or(u64::MAX);
         self.send(encode(Message::Draining(Draining { within_ms }))).await
     }
 

@@ -1,0 +1,118 @@
+//! A control plane as a process of its own: listeners, TLS, signals.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use config::Config;
+use net::clock::Clock;
+use net::listen::{self, ListenError};
+use net::serve::{self, Limits};
+use net::tls::{ServerFiles, ServerTls, TlsError};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::options::Options;
+use crate::start::{ControlPlane, StartError, start};
+
+/// Connections of sidecars that one replica holds.
+const SIDECAR_CONNECTIONS: usize = 16_384;
+
+/// Why a control plane did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A listener could not be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Signals cannot be heard.
+    #[error("signals cannot be heard: {0}")]
+    Signals(std::io::Error),
+}
+
+struct Listeners {
+    operator: TcpListener,
+    grpc: TcpListener,
+    tls: Option<Arc<ServerTls>>,
+}
+
+/// Runs a control plane until SIGTERM or SIGINT, then drains it. The listeners are opened before anything else is touched.
+///
+/// # Errors
+/// When it could not be started; nothing was changed then, but for what [`start`] says.
+pub async fn run(config: &Config) -> Result<(), RunError> {
+    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+    net::shutdown::on_signal(&shutdown, &tasks).map_err(RunError::Signals)?;
+    let listeners = open(config).await?;
+    let plane = start(Options::from(config)).await?;
+    serve_until(&plane, listeners, config, shutdown).await;
+    plane.shutdown().await;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+async fn open(config: &Config) -> Result<Listeners, RunError> {
+    let tls = match (&config.tls.cert_file, &config.tls.key_file) {
+        (Some(cert_file), Some(key_file)) => {
+            let files = ServerFiles {
+                cert_file: cert_file.clone(),
+                key_file: key_file.clone(),
+                client_ca_file: config.tls.client_ca_file.clone(),
+            };
+            Some(Arc::new(ServerTls::load(files, Clock::machine()).await?))
+        }
+        _ => {
+            tracing::warn!("no TLS: tls.cert_file and tls.key_file are not set, so connections are plain");
+            None
+        }
+    };
+    Ok(Listeners {
+        operator: listen::bind(config.listen.operator, "listen.operator").await?,
+        grpc: listen::bind(config.listen.grpc, "listen.grpc").await?,
+        tls,
+    })
+}
+
+/// Serves until the signal; then streams are told first, so that the listeners drain by themselves.
+async fn serve_until(
+    plane: &ControlPlane,
+    listeners: Listeners,
+    config: &Config,
+    shutdown: CancellationToken,
+) {
+    let Listeners { operator, grpc, tls } = listeners;
+    let closing = CancellationToken::new();
+    let limits = Limits {
+        drain: config.drain.seconds,
+        ..Limits::default()
+    };
+    let grpc_limits = Limits {
+        max_connections: SIDECAR_CONNECTIONS,
+        ..limits.clone()
+    };
+    tracing::info!(
+        operator = %address(&operator), grpc = %address(&grpc), tls = tls.is_some(), "control plane serves"
+    );
+    let operators = serve::serve(operator, tls.clone(), plane.router(), limits, closing.clone());
+    let routes: Router = plane.grpc_routes().into_axum_router();
+    let sidecars = serve::serve(grpc, tls, routes, grpc_limits, closing.clone());
+    let ending = async {
+        shutdown.cancelled().await;
+        plane.drain().await;
+        closing.cancel();
+    };
+    tokio::join!(operators, sidecars, ending);
+}
+
+fn address(listener: &TcpListener) -> String {
+    listener
+        .local_addr()
+        .map_or_else(|_| "?".to_owned(), |address: SocketAddr| address.to_string())
+}
