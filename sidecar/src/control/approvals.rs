@@ -1,8 +1,6 @@
 //! Approvals: asking, waiting, claiming, cancelling.
 
 mod feed;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use tonic::{Code, Status};
 use super::Revision;
 use super::auth::{self, Authenticated, CALL_LIMIT};
 
-pub(super) use feed::Feed;
+pub(super) use feed::{Feed, FeedStream};
 
 /// How often a call is tried again when the control plane does not answer.
 const ATTEMPTS: u32 = 4;
@@ -233,6 +231,10 @@ impl ApprovalsClient {
         }
     }
 
+    pub(super) fn feed(&self) -> Arc<Feed> {
+        self.feed.clone()
+    }
+
     /// Opens an approval, or joins one that is pending, or approved and not consumed, for the same binding.
     ///
     /// # Errors
@@ -278,7 +280,8 @@ impl ApprovalsClient {
             call_id: call_id.to_owned(),
             binding: Some(binding.to_wire()),
         };
-        let response = retried(|| async { self.remote.clone().claim(bounded(request.clone())).await }).await?;
+        let response =
+            retried(|| async { self.remote.clone().claim(bounded(request.clone())).await }).await?;
         let malformed = || ApprovalError::Unavailable {
             reason: "the control plane's answer to the claim is incomplete".to_owned(),
         };

@@ -36,10 +36,6 @@ impl DigestKey {
             mac.finalize().into_bytes().into()
         })
     }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 impl fmt::Debug for DigestKey {

@@ -37,3 +37,12 @@ impl From<Revision> for v1::Revision {
         }
     }
 }
+
+impl From<Revision> for chain::record::Revision {
+    fn from(revision: Revision) -> Self {
+        Self {
+            generation: revision.generation,
+            number: revision.number,
+        }
+    }
+}
