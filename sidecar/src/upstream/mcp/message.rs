@@ -172,7 +172,7 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
 
 fn push_identification(out: &mut Vec<u8>, dialect: &Dialect) {
     out.extend_from_slice(b"\"io.modelcontextprotocol/protocolVersion\":");
-    push_string(out, &dialect.revision);
+    push_string(out, dialect.revision);
     out.extend_from_slice(
         concat!(
             ",\"io.modelcontextprotocol/clientInfo\":{\"name\":\"toolgate\",\"version\":\"",

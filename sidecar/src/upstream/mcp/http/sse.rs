@@ -113,7 +113,7 @@ impl Events {
                 }
                 self.data.push(line);
             }
-            b"event" => self.is_message = line.is_empty() || line == &b"message"[..],
+            b"event" => self.is_message = line.is_empty() || *line == *b"message",
             b"id" => {
                 if let Some(id) = text().filter(|id| id.len() <= MAX_ID && !id.contains('\0')) {
                     self.last_id = (!id.is_empty()).then(|| id.to_owned());
