@@ -91,12 +91,17 @@ fn chain(c: &mut Criterion) {
         let mut one = record(1);
         b.iter(|| (0..RECORDS).for_each(|_| drop(black_box(source.seal(&mut one)))));
     });
-    for (name, key) in [("plain", None), ("keyed", Some(key.clone()))] {
+    for (name, key, skip_source_links) in [
+        ("all links", None, false),
+        ("all links and macs", Some(key.clone()), false),
+        ("chain only", None, true),
+    ] {
         let records = linked(&sources, key.clone());
         group.bench_function(format!("verify from memory, {name}"), |b| {
             b.iter(|| {
                 let mut verifier = Verifier::new(Options {
                     keys: key.clone().into_iter().collect(),
+                    skip_source_links,
                     ..Options::default()
                 });
                 records
@@ -110,13 +115,18 @@ fn chain(c: &mut Criterion) {
         .iter()
         .map(|record| line(record, "").to_line().expect("line"))
         .collect();
-    group.bench_function("verify from lines", |b| {
-        b.iter(|| {
-            let verifier = Verifier::new(Options::default());
-            let report = verify_lines(black_box(text.as_bytes()), verifier, |_| {}).expect("read");
-            assert!(report.is_intact());
+    for (name, skip_source_links) in [("all links", false), ("chain only", true)] {
+        group.bench_function(format!("verify from lines, {name}"), |b| {
+            b.iter(|| {
+                let verifier = Verifier::new(Options {
+                    skip_source_links,
+                    ..Options::default()
+                });
+                let report = verify_lines(black_box(text.as_bytes()), verifier, |_| {}).expect("read");
+                assert!(report.is_intact());
+            });
         });
-    });
+    }
     group.finish();
 }
 

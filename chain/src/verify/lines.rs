@@ -9,6 +9,7 @@ use std::io::{BufRead, Read};
 use serde::{Deserialize, Serialize};
 
 use super::report::Report;
+use super::scratch::Scratch;
 use super::verifier::Verifier;
 use crate::checkpoint::SignedCheckpoint;
 use crate::hash::Hash;
@@ -112,6 +113,7 @@ pub fn verify_lines(
     mut progress: impl FnMut(u64),
 ) -> Result<Report, ReadError> {
     let mut buffer = Vec::new();
+    let mut scratch = Scratch::default();
     let mut line = 0;
     loop {
         buffer.clear();
@@ -128,7 +130,7 @@ pub fn verify_lines(
         }
         let text = buffer.trim_ascii();
         if !text.is_empty() {
-            take_line(text, line, &mut verifier);
+            take_line(text, line, &mut scratch, &mut verifier);
         }
         if line % PROGRESS_EVERY == 0 {
             progress(verifier.items());
@@ -136,7 +138,11 @@ pub fn verify_lines(
     }
 }
 
-fn take_line(text: &[u8], line: u64, verifier: &mut Verifier) {
+fn take_line(text: &[u8], line: u64, scratch: &mut Scratch, verifier: &mut Verifier) {
+    if let Some(record) = scratch.record(text) {
+        verifier.record(&record);
+        return;
+    }
     if text.starts_with(b"{\"checkpoint\"") {
         match serde_json::from_slice::<OwnedCheckpoint>(text) {
             Ok(owned) => verifier.checkpoint(&owned.checkpoint),

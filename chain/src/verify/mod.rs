@@ -7,9 +7,12 @@
 //! What it reports is the FIRST bad place; what follows is not judged.
 
 mod fields;
+mod found;
 mod lines;
+mod options;
 mod order;
 mod report;
+mod scratch;
 mod sources;
 mod verifier;
 
@@ -17,5 +20,6 @@ mod verifier;
 mod tests;
 
 pub use lines::{CheckpointLine, MAX_LINE_BYTES, ReadError, RecordLine, verify_lines};
+pub use options::Options;
 pub use report::{Damage, DamageKind, Report};
-pub use verifier::{Options, Verifier};
+pub use verifier::Verifier;
