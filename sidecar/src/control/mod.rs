@@ -26,6 +26,7 @@ mod link;
 mod meaning;
 mod options;
 pub mod quotas;
+pub mod redact;
 mod reports;
 mod revision;
 mod shared;

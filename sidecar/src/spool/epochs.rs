@@ -129,6 +129,11 @@ impl Log {
         mark.closed = true;
         self.is_stale = true;
         self.forget();
+        if self.is_stale
+            && let Err(error) = self.write_state()
+        {
+            tracing::warn!(%error, "the end of an epoch is not noted in the spool yet");
+        }
     }
 
     fn forget(&mut self) {

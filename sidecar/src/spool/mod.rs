@@ -18,6 +18,8 @@ mod reader;
 mod recover;
 mod segment;
 mod tail;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::path::PathBuf;
