@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use tools::json::{Document, JsonError, JsonErrorKind, Kind, Limits, Node};
 
-use super::scan;
+use crate::upstream::mcp::scan;
 
 /// Levels of nesting around the arguments of a call: the message and its params.
 const AROUND_ARGUMENTS: usize = 2;
@@ -139,12 +139,12 @@ pub struct Remains {
 
 /// Looks through a refused message. Where a key comes twice the first one counts: nothing is decided on it.
 pub fn remains(body: &[u8]) -> Remains {
-    let id = scan::member(body, "id").and_then(|id| whole(id.value, |node| RequestId::read(node)));
-    let is_call = scan::member(body, "method").is_some_and(|method| method.value == b"\"tools/call\"");
+    let id = scan::member(body, "id").and_then(|id| whole(id, |node| RequestId::read(node)));
+    let is_call = scan::member(body, "method") == Some(b"\"tools/call\"");
     let tool = scan::member(body, "params")
         .filter(|_| is_call)
-        .and_then(|params| scan::member(params.value, "name"))
-        .and_then(|name| whole(name.value, |node| node.as_str().map(Cow::into_owned)));
+        .and_then(|params| scan::member(params, "name"))
+        .and_then(|name| whole(name, |node| node.as_str().map(Cow::into_owned)));
     Remains { id, tool }
 }
 

@@ -5,6 +5,6 @@ pub mod answer;
 pub mod envelope;
 pub mod error;
 pub mod modern;
-pub(crate) mod scan;
 pub mod session;
+pub(crate) mod splice;
 pub mod version;
