@@ -1,0 +1,157 @@
+//! What an entrance hands to the gate, and what it gets back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tools::id::SessionId;
+use tools::json::{JsonError, JsonErrorKind, Node};
+
+use super::TraceContext;
+use super::refusal::Refusal;
+use super::verdict::Summary;
+use crate::identity::Identity;
+use crate::upstream::{UpstreamAnswer, UpstreamError};
+
+/// One call of a tool.
+pub struct CallRequest<'d> {
+    /// Who calls.
+    pub identity: Identity,
+    /// The session it belongs to.
+    pub session: Option<Session>,
+    /// The tool's name as the agent gave it.
+    pub tool: &'d str,
+    /// The arguments, or why they are not acceptable.
+    pub arguments: Arguments<'d>,
+    /// The bytes that `arguments` and `meta` lie in.
+    pub body: &'d Bytes,
+    /// The request's raw `_meta`.
+    pub meta: Option<Node<'d>>,
+    /// Further members of the request's params, as a raw object.
+    pub extra: Option<Bytes>,
+    /// Its trace.
+    pub trace: TraceContext,
+    /// Cancelled when the caller no longer wants it.
+    pub cancel: CancellationToken,
+    /// Where the upstream's progress goes.
+    pub progress: Option<mpsc::Sender<Bytes>>,
+    /// How long to wait for people.
+    pub patience: Patience,
+}
+
+/// A session, as a call belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Whether the client chose the id, so that it means the same conversation to it tomorrow.
+    pub is_named: bool,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, Copy)]
+pub enum Arguments<'d> {
+    /// None were given: the same as an empty object.
+    Absent,
+    /// An object.
+    Object(Node<'d>),
+    /// They cannot be read in exactly one way.
+    Unreadable(Unreadable),
+}
+
+/// Why arguments are not acceptable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// The bytes are refused by the reader.
+    #[error("the arguments are not acceptable JSON: {0}")]
+    Json(#[from] JsonError),
+    /// They are no object.
+    #[error("the arguments must be a JSON object")]
+    NoObject,
+    /// They are larger than allowed.
+    #[error("the arguments are larger than limits.argument_bytes ({limit} bytes)")]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+}
+
+impl Unreadable {
+    /// Whether they are refused for their size.
+    pub fn is_size(&self) -> bool {
+        match self {
+            Self::TooLarge { .. } => true,
+            Self::Json(error) => matches!(error.kind, JsonErrorKind::TooLarge { .. }),
+            Self::NoObject => false,
+        }
+    }
+
+    /// Whether they are refused for a key that comes twice.
+    pub fn is_duplicate_key(&self) -> bool {
+        matches!(
+            self,
+            Self::Json(JsonError {
+                kind: JsonErrorKind::DuplicateKey,
+                ..
+            })
+        )
+    }
+}
+
+/// How long a call waits while its approval is pending.
+pub struct Patience {
+    /// At most this long; `None`: until the approval ends.
+    pub wait: Option<Duration>,
+    /// Told once when the wait begins.
+    pub on_pending: Option<Box<dyn FnOnce(PendingApproval) + Send>>,
+}
+
+/// An approval that is not resolved yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingApproval {
+    /// Its id.
+    pub approval: String,
+    /// Id of the call that waits.
+    pub call: String,
+    /// Trace of that call.
+    pub trace_id: String,
+    /// What asked for it.
+    pub summary: Summary,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct CallReport {
+    /// Id of the call and of its record.
+    pub id: String,
+    /// Its trace.
+    pub trace_id: String,
+    /// The agent that called.
+    pub agent: String,
+    /// The governed name of the tool, or the name as given when there is none.
+    pub tool: String,
+    /// What was decided, and by what.
+    pub summary: Summary,
+    /// The approval it ran under, or waits for.
+    pub approval: Option<String>,
+    /// From its arrival at the gate to its end.
+    pub latency: Duration,
+    /// Its end.
+    pub end: End,
+}
+
+/// The ways a call ends.
+#[derive(Debug)]
+pub enum End {
+    /// It was forwarded, and the upstream answered.
+    Answered(UpstreamAnswer),
+    /// It was forwarded, and there is no answer.
+    Failed(UpstreamError),
+    /// It was cancelled by its caller, before or after it was forwarded.
+    Cancelled,
+    /// It did not run.
+    Refused(Refusal),
+    /// It waits for a person, longer than the caller does.
+    Pending,
+}
