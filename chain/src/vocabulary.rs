@@ -136,6 +136,8 @@ closed_list!(
         Unauthenticated = "unauthenticated",
         /// The caller may not act as this agent.
         Forbidden = "forbidden",
+        /// A person is asked, and the caller was told to come back.
+        ApprovalPending = "approval_pending",
         /// A person denied it.
         ApprovalDenied = "approval_denied",
         /// Nobody answered in time.

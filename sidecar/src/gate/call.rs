@@ -9,8 +9,10 @@ use tools::id::SessionId;
 use tools::json::{JsonError, JsonErrorKind, Node};
 
 use super::TraceContext;
+use super::flight::CancelCause;
 use super::refusal::Refusal;
 use super::verdict::Summary;
+use crate::agent::names::Names;
 use crate::identity::Identity;
 use crate::upstream::{UpstreamAnswer, UpstreamError};
 
@@ -22,6 +24,8 @@ pub struct CallRequest<'d> {
     pub session: Option<Session>,
     /// The tool's name as the agent gave it.
     pub tool: &'d str,
+    /// How tools are named towards this agent.
+    pub names: &'d Names,
     /// The arguments, or why they are not acceptable.
     pub arguments: Arguments<'d>,
     /// The bytes that `arguments` and `meta` lie in.
@@ -32,6 +36,8 @@ pub struct CallRequest<'d> {
     pub extra: Option<Bytes>,
     /// Its trace.
     pub trace: TraceContext,
+    /// The caller's `tracestate`.
+    pub tracestate: Option<String>,
     /// Cancelled when the caller no longer wants it.
     pub cancel: CancellationToken,
     /// Where the upstream's progress goes.
@@ -78,11 +84,13 @@ pub enum Unreadable {
 }
 
 impl Unreadable {
-    /// Whether they are refused for their size.
+    /// Whether they are refused for their size or their nesting.
     pub fn is_size(&self) -> bool {
         match self {
             Self::TooLarge { .. } => true,
-            Self::Json(error) => matches!(error.kind, JsonErrorKind::TooLarge { .. }),
+            Self::Json(error) => {
+                matches!(error.kind, JsonErrorKind::TooLarge { .. } | JsonErrorKind::TooDeep { .. })
+            }
             Self::NoObject => false,
         }
     }
@@ -105,6 +113,16 @@ pub struct Patience {
     pub wait: Option<Duration>,
     /// Told once when the wait begins.
     pub on_pending: Option<Box<dyn FnOnce(PendingApproval) + Send>>,
+}
+
+impl Patience {
+    /// Does not wait.
+    pub fn none() -> Self {
+        Self {
+            wait: Some(Duration::ZERO),
+            on_pending: None,
+        }
+    }
 }
 
 /// An approval that is not resolved yet.
@@ -148,10 +166,8 @@ pub enum End {
     Answered(UpstreamAnswer),
     /// It was forwarded, and there is no answer.
     Failed(UpstreamError),
-    /// It was cancelled by its caller, before or after it was forwarded.
-    Cancelled,
-    /// It did not run.
+    /// It was ended: by its caller at any time, by others only after it was forwarded.
+    Cancelled(CancelCause),
+    /// It did not run. While it waits for a person, and its caller no longer does, the reason is `approval_pending`.
     Refused(Refusal),
-    /// It waits for a person, longer than the caller does.
-    Pending,
 }

@@ -26,7 +26,13 @@ struct State {
     young: HashMap<u64, Counter>,
     old: HashMap<u64, Counter>,
     since: u64,
+    /// Calls that wait for a person, and until when.
+    waiting: HashMap<u64, u64>,
 }
+
+/// Names equal calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopKey(u64);
 
 /// Calls per second of the last [`WINDOW`] seconds.
 #[derive(Clone, Copy, Default)]
@@ -64,21 +70,45 @@ impl LoopDetector {
         }
     }
 
-    /// Counts one call at boot time `now`. Says how often the same call came within the window, this one included.
-    pub fn count(&self, agent: &AgentId, tool: &ToolName, arguments: &[u8], now: Duration) -> u64 {
-        let key = self.hasher.hash_one((agent, tool, arguments));
+    /// The key of a call: equal for the same agent, tool and arguments.
+    pub fn key(&self, agent: &AgentId, tool: &ToolName, arguments: &[u8]) -> LoopKey {
+        LoopKey(self.hasher.hash_one((agent, tool, arguments)))
+    }
+
+    /// Counts one call at boot time `now`. Says how often the same call came within the window, this one included; 0
+    /// while it waits for a person, because asking again is no loop.
+    pub fn count(&self, LoopKey(key): LoopKey, now: Duration) -> u64 {
         let second = now.as_secs();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            state.waiting.retain(|_, until| *until > second);
+            if state.waiting.contains_key(&key) {
+                return 0;
+            }
+        }
         if second.saturating_sub(state.since) >= WINDOW as u64 || state.young.len() >= CAPACITY {
             state.old = std::mem::take(&mut state.young);
             state.since = second;
         }
         let kept = state.old.remove(&key);
-        state
-            .young
-            .entry(key)
-            .or_insert(kept.unwrap_or_default())
-            .add(second)
+        state.young.entry(key).or_insert(kept.unwrap_or_default()).add(second)
+    }
+
+    /// The call waits for a person until boot time `until` at most.
+    pub fn waits(&self, LoopKey(key): LoopKey, until: Duration) {
+        let mut state = self.lock();
+        if state.waiting.len() < CAPACITY {
+            state.waiting.insert(key, until.as_secs());
+        }
+    }
+
+    /// The call no longer waits.
+    pub fn no_longer_waits(&self, LoopKey(key): LoopKey) {
+        self.lock().waiting.remove(&key);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,13 +122,28 @@ impl Default for LoopDetector {
 mod tests {
     use super::*;
 
-    fn count(detector: &LoopDetector, arguments: &str, second: u64) -> u64 {
-        detector.count(
+    fn key(detector: &LoopDetector, arguments: &str) -> LoopKey {
+        detector.key(
             &"a".parse().unwrap(),
             &"fs.read".parse().unwrap(),
             arguments.as_bytes(),
-            Duration::from_secs(second),
         )
+    }
+
+    fn count(detector: &LoopDetector, arguments: &str, second: u64) -> u64 {
+        detector.count(key(detector, arguments), Duration::from_secs(second))
+    }
+
+    #[test]
+    fn asking_again_for_a_pending_approval_is_no_loop() {
+        let detector = LoopDetector::new();
+        assert_eq!(count(&detector, "{}", 1), 1);
+        detector.waits(key(&detector, "{}"), Duration::from_secs(300));
+        assert_eq!(count(&detector, "{}", 2), 0);
+        detector.no_longer_waits(key(&detector, "{}"));
+        assert_eq!(count(&detector, "{}", 3), 2);
+        detector.waits(key(&detector, "{}"), Duration::from_secs(5));
+        assert_eq!(count(&detector, "{}", 5), 3);
     }
 
     #[test]
@@ -131,7 +176,7 @@ mod tests {
         for call in 0..CAPACITY * 3 {
             count(&detector, &call.to_string(), 1);
         }
-        let state = detector.state.lock().unwrap();
+        let state = detector.lock();
         assert!(state.young.len() + state.old.len() <= 2 * CAPACITY);
     }
 }

@@ -20,7 +20,8 @@ impl RequestId {
         &self.0
     }
 
-    fn read(node: Node<'_>) -> Option<Self> {
+    /// Reads an id; `None` when the value cannot be one.
+    pub fn read(node: Node<'_>) -> Option<Self> {
         match node.kind() {
             Kind::String => Some(Self(Bytes::copy_from_slice(node.raw()))),
             Kind::Number => {

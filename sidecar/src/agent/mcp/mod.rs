@@ -2,9 +2,15 @@
 //! `initialize`, and 2026-07-28, where every request stands for itself.
 
 pub mod answer;
+mod call;
+pub mod denial;
 pub mod envelope;
 pub mod error;
+mod legacy;
+mod list;
 pub mod modern;
+pub mod serve;
 pub mod session;
 pub(crate) mod splice;
+pub mod stream;
 pub mod version;

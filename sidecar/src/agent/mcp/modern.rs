@@ -50,6 +50,19 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
     name.map_or(Ok(()), |name| must_equal(headers, NAME_HEADER, "Mcp-Name", &name))
 }
 
+/// The result of `server/discover`.
+pub fn discovery() -> Vec<u8> {
+    let discovery = serde_json::json!({
+        "resultType": "complete",
+        "supportedVersions": [MODERN],
+        "capabilities": {"tools": {"listChanged": true}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")}},
+    });
+    discovery.to_string().into_bytes()
+}
+
 fn must_equal(headers: &HeaderMap, name: &str, shown: &str, body: &str) -> Result<(), ProtocolError> {
     let value = one(headers, name, shown)?
         .ok_or_else(|| ProtocolError::header_mismatch(format!("the {shown} header is missing")))?;

@@ -25,6 +25,7 @@ pub struct Session {
     in_use: AtomicUsize,
     ended: CancellationToken,
     calls: Mutex<HashMap<RequestId, CancellationToken>>,
+    stream: Mutex<CancellationToken>,
 }
 
 impl Session {
@@ -49,6 +50,14 @@ impl Session {
         if let Some(token) = calls.get(id) {
             token.cancel();
         }
+    }
+
+    /// The session's one stream begins: an earlier one ends. The token says when this one does.
+    pub fn take_stream(&self) -> CancellationToken {
+        let mine = self.ended.child_token();
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *stream, mine.clone()).cancel();
+        mine
     }
 
     fn belongs_to(&self, identity: &Identity) -> bool {
@@ -129,6 +138,7 @@ impl Sessions {
             in_use: AtomicUsize::new(0),
             ended: CancellationToken::new(),
             calls: Mutex::default(),
+            stream: Mutex::default(),
         });
         self.end_idle();
         let mut by_id = self.lock();

@@ -1,0 +1,245 @@
+//! `POST /mcp`: one message, one answer.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tools::json::Node;
+
+use super::envelope::{self, Message, RequestId};
+use super::error::ProtocolError;
+use super::session::Session;
+use super::stream::{self, Opening};
+use super::version::{self, Era, Legacy, MODERN, VERSION_HEADER};
+use super::{answer, call, legacy, list, modern};
+use crate::agent::attended::{Attended, WhenAbandoned};
+use crate::agent::body::{self, BodyError};
+use crate::agent::state::{self, AgentState};
+use crate::gate;
+use crate::identity::Identity;
+
+/// The header with a legacy session's id.
+pub const SESSION_ID: &str = "mcp-session-id";
+
+/// What a POST is answered with.
+pub enum Answer {
+    /// A status alone.
+    Status(StatusCode),
+    /// A JSON-RPC message.
+    Message {
+        /// HTTP status.
+        status: StatusCode,
+        /// The message.
+        bytes: Vec<u8>,
+        /// The session that the message begins.
+        session: Option<String>,
+    },
+    /// A stream of its own.
+    Stream(Response),
+}
+
+impl Answer {
+    /// A result or error with status 200.
+    pub fn message(bytes: Vec<u8>) -> Self {
+        Self::Message {
+            status: StatusCode::OK,
+            bytes,
+            session: None,
+        }
+    }
+
+    /// A protocol error.
+    pub fn error(error: &ProtocolError, id: Option<&RequestId>) -> Self {
+        Self::Message {
+            status: error.status,
+            bytes: error.body(id),
+            session: None,
+        }
+    }
+
+    /// As a whole HTTP response.
+    pub fn into_response(self) -> Response {
+        match self {
+            Self::Status(status) => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = status;
+                response
+            }
+            Self::Message { status, bytes, session } => {
+                let mut response = answer::json(bytes);
+                *response.status_mut() = status;
+                if let Some(id) = session.and_then(|id| HeaderValue::try_from(id).ok()) {
+                    response.headers_mut().insert(SESSION_ID, id);
+                }
+                response
+            }
+            Self::Stream(response) => response,
+        }
+    }
+}
+
+/// One request of a client, while it is served.
+pub(super) struct Exchange<'e> {
+    pub(super) state: &'e Arc<AgentState>,
+    pub(super) headers: &'e HeaderMap,
+    pub(super) identity: &'e Identity,
+    pub(super) body: &'e Bytes,
+    pub(super) id: &'e RequestId,
+    pub(super) params: Option<Node<'e>>,
+    pub(super) is_modern: bool,
+    pub(super) session: Option<&'e Arc<Session>>,
+    pub(super) cancel: &'e CancellationToken,
+}
+
+impl Exchange<'_> {
+    /// The session that the request's calls are recorded under.
+    pub(super) fn call_session(&self) -> Option<gate::Session> {
+        state::named_session(self.headers).or_else(|| {
+            let id = self.session?.id().parse().ok()?;
+            Some(gate::Session { id, is_named: false })
+        })
+    }
+
+    pub(super) fn result(&self, result: &[u8]) -> Answer {
+        Answer::message(answer::result_message(self.id, result))
+    }
+
+    pub(super) fn error(&self, error: &ProtocolError) -> Answer {
+        Answer::error(error, Some(self.id))
+    }
+}
+
+/// Handles `POST /mcp`.
+pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let identity = match state.identify(&parts.headers) {
+        Ok(identity) => identity,
+        Err(error) => {
+            return ProtocolError::refused(state::status(&error), error.to_string()).response(None);
+        }
+    };
+    let body = match body::read(body, state.limits.message_bytes).await {
+        Ok(body) => body,
+        Err(BodyError::TooLarge { limit }) => return ProtocolError::too_large(limit).response(None),
+        Err(error @ BodyError::Broken) => {
+            return ProtocolError::invalid_request(error.to_string()).response(None);
+        }
+    };
+    let cancel = CancellationToken::new();
+    let is_modern = parts.headers.get(VERSION_HEADER).is_some_and(|value| value == MODERN);
+    let when_abandoned = if is_modern {
+        WhenAbandoned::Cancel(cancel.clone())
+    } else {
+        WhenAbandoned::GoOn
+    };
+    let (open, opened) = oneshot::channel();
+    let open = accepts_events(&parts.headers).then_some(open);
+    let tasks = state.tasks.clone();
+    let work = serve(state, parts.headers, identity, body, open, cancel);
+    let mut work = Attended::new(work, when_abandoned, tasks);
+    tokio::select! {
+        biased;
+        answer = &mut work => answer.into_response(),
+        Ok(opening) = opened => stream::of_call(work, opening),
+    }
+}
+
+/// Whether the client can read an event stream; one that says nothing can.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
+    accepted.peek().is_none()
+        || accepted
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.contains("text/event-stream") || value.contains("*/*"))
+}
+
+async fn serve(
+    state: Arc<AgentState>,
+    headers: HeaderMap,
+    identity: Identity,
+    body: Bytes,
+    open: Option<oneshot::Sender<Opening>>,
+    cancel: CancellationToken,
+) -> Answer {
+    let limits = state.limits;
+    let document = match envelope::parse(&body, limits.message_bytes, limits.argument_depth) {
+        Ok(document) => document,
+        Err(error) => return call::unreadable(&state, &headers, &identity, &body, error).await,
+    };
+    match envelope::read(document.root()) {
+        Ok(Message::Request { id, method, params }) => {
+            let exchange = Exchange {
+                state: &state,
+                headers: &headers,
+                identity: &identity,
+                body: &body,
+                id: &id,
+                params,
+                is_modern: version::era(&headers, params) == Era::Modern,
+                session: None,
+                cancel: &cancel,
+            };
+            if exchange.is_modern {
+                serve_modern(&exchange, &method, open).await
+            } else {
+                serve_legacy(exchange, &method, open).await
+            }
+        }
+        Ok(Message::Notification { method, params }) => {
+            legacy::notification(&state, &headers, &identity, &method, params)
+        }
+        Ok(Message::Response) => Answer::Status(StatusCode::ACCEPTED),
+        Err(error) => Answer::error(&ProtocolError::invalid_request(error.to_string()), None),
+    }
+}
+
+async fn serve_modern(exchange: &Exchange<'_>, method: &str, open: Option<oneshot::Sender<Opening>>) -> Answer {
+    if let Err(error) = modern::check(exchange.headers, method, exchange.params) {
+        return exchange.error(&error);
+    }
+    match method {
+        "server/discover" => exchange.result(&modern::discovery()),
+        "tools/list" => list::list(exchange),
+        "tools/call" => call::call(exchange, open).await,
+        "subscriptions/listen" => stream::listen(exchange),
+        _ => exchange.error(&ProtocolError::method_not_found(StatusCode::NOT_FOUND, method)),
+    }
+}
+
+async fn serve_legacy(
+    exchange: Exchange<'_>,
+    method: &str,
+    open: Option<oneshot::Sender<Opening>>,
+) -> Answer {
+    if method == "initialize" {
+        return legacy::initialize(&exchange);
+    }
+    if let Err(error) = legacy::check_version(exchange.headers) {
+        return exchange.error(&error);
+    }
+    let session = match legacy::session(exchange.state, exchange.headers, exchange.identity) {
+        Ok(session) => session,
+        Err(error) => return exchange.error(&error),
+    };
+    let _in_use = session
+        .as_ref()
+        .map(|session| exchange.state.sessions.call(session, exchange.id, exchange.cancel));
+    let exchange = Exchange {
+        session: session.as_ref(),
+        ..exchange
+    };
+    match method {
+        "ping" => exchange.result(b"{}"),
+        "tools/list" => list::list(&exchange),
+        "tools/call" => call::call(&exchange, open).await,
+        _ => exchange.error(&ProtocolError::method_not_found(StatusCode::OK, method)),
+    }
+}
+
+/// The revision of a legacy client that names none.
+pub const ASSUMED: Legacy = Legacy::V20250326;

@@ -1,0 +1,99 @@
+//! What every entrance shares.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use tokio_util::sync::CancellationToken;
+use tools::id::SessionId;
+
+use super::attended::Tasks;
+use super::calls::Calls;
+use super::mcp::session::Sessions;
+use super::names::Names;
+use crate::gate::{Gate, Session};
+use crate::identity::{Identities, Identity, IdentityError};
+use crate::metrics::Metrics;
+
+/// The header by which a client names its own session.
+pub const SESSION_HEADER: &str = "x-session-id";
+
+/// Bounds of what is read from agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a whole message.
+    pub message_bytes: usize,
+    /// Bytes of a call's arguments.
+    pub argument_bytes: usize,
+    /// Nesting of a call's arguments.
+    pub argument_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 16 << 20,
+            argument_bytes: 4 << 20,
+            argument_depth: 64,
+        }
+    }
+}
+
+/// Whether a request carries a valid operator credential. Only where both planes share a port is there such a check.
+pub type OperatorCheck = Arc<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
+
+/// What every entrance shares.
+pub struct AgentState {
+    /// The decision.
+    pub gate: Arc<Gate>,
+    /// How callers are identified.
+    pub identities: Identities,
+    /// Tells operators, where they may ask here too.
+    pub operators: Option<OperatorCheck>,
+    /// Legacy MCP sessions.
+    pub sessions: Sessions,
+    /// Calls that were answered before they ended.
+    pub calls: Calls,
+    /// Where abandoned work goes on.
+    pub tasks: Tasks,
+    /// Bounds.
+    pub limits: Limits,
+    /// How tools are named towards agents.
+    pub names: Names,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when the sidecar ends.
+    pub shutdown: CancellationToken,
+}
+
+impl AgentState {
+    /// Who calls.
+    ///
+    /// # Errors
+    /// When the caller is not served.
+    pub fn identify(&self, headers: &HeaderMap) -> Result<Identity, IdentityError> {
+        self.identities.resolve(headers, &self.gate.scope())
+    }
+
+    /// Whether the caller is an operator.
+    pub fn is_operator(&self, headers: &HeaderMap) -> bool {
+        self.operators.as_ref().is_some_and(|check| check(headers))
+    }
+}
+
+/// The session that the client names for itself.
+pub fn named_session(headers: &HeaderMap) -> Option<Session> {
+    let id = headers.get(SESSION_HEADER)?.to_str().ok()?;
+    Some(Session {
+        id: SessionId::try_from(id).ok()?,
+        is_named: true,
+    })
+}
+
+/// The status for a caller that is not served.
+pub fn status(error: &IdentityError) -> StatusCode {
+    if error.is_forbidden() {
+        StatusCode::FORBIDDEN
+    } else {
+        StatusCode::UNAUTHORIZED
+    }
+}

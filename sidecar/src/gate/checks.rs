@@ -1,0 +1,121 @@
+//! The steps that need no verdict of policies: stops, the lease, loops, room for the record.
+
+use std::time::Duration;
+
+use chain::vocabulary::Reason;
+use policy::decide::{Decision, Floor};
+use tools::classify::Classification;
+
+use super::Gate;
+use super::loops::LoopKey;
+use super::refusal::Refusal;
+use super::subject::Subject;
+use crate::control::{Freshness, PinStatus, Snapshot};
+
+impl Gate {
+    /// No emergency stop holds for the call.
+    pub(super) fn not_stopped(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        match self.control.stops().holding(&subject.as_stop_subject()) {
+            None => Ok(()),
+            Some(stop) => Err(Refusal::new(
+                Reason::Stopped,
+                format!("{} is stopped by an operator: {}", subject.tool.name, or_unsaid(&stop.reason)),
+            )),
+        }
+    }
+
+    /// The view is fresh enough for what the call does.
+    pub(super) fn fresh_enough(&self, is_plain_read: bool) -> Result<(), Refusal> {
+        match (self.control.freshness(), is_plain_read) {
+            (Freshness::Fresh, _) | (Freshness::PlainReadsOnly, true) => Ok(()),
+            (Freshness::PlainReadsOnly, false) => Err(Refusal::new(
+                Reason::Stale,
+                "the sidecar has not heard from its control plane for too long; only plain reads run",
+            )),
+            (Freshness::Nothing, _) => Err(Refusal::new(
+                Reason::Stale,
+                "the sidecar has not heard from its control plane for too long; nothing runs",
+            )),
+            (Freshness::NoSnapshot, _) => Err(Refusal::new(
+                Reason::NoLease,
+                "the sidecar has no policies yet; it is connecting to its control plane",
+            )),
+        }
+    }
+
+    /// How often the same call may come in ten seconds.
+    pub(super) fn loop_limit(&self, view: &Snapshot, is_plain_read: bool) -> u32 {
+        let fleet = if is_plain_read {
+            view.settings.loop_plain_reads
+        } else {
+            view.settings.loop_others
+        };
+        self.local.loop_max.map_or(fleet, |local| local.min(fleet))
+    }
+
+    /// The same call does not come too often.
+    pub(super) fn not_looping(&self, key: LoopKey, limit: u32) -> Result<(), Refusal> {
+        let count = self.loops.count(key, self.clock.boot_now());
+        if count <= u64::from(limit) {
+            return Ok(());
+        }
+        let refusal = Refusal::new(
+            Reason::LoopDetected,
+            format!("the same call came more than {limit} times in ten seconds"),
+        );
+        Err(refusal.retry_after(Duration::from_secs(10)))
+    }
+
+    pub(super) fn loop_key(&self, subject: &Subject<'_>) -> LoopKey {
+        self.loops
+            .key(&subject.identity.agent, &subject.tool.name, subject.argument_bytes())
+    }
+
+    /// The record of the call would find room.
+    pub(super) fn room_for_record(&self) -> Result<(), Refusal> {
+        if self.spool.has_room() {
+            return Ok(());
+        }
+        Err(audit_unavailable(&"the queue of records is full"))
+    }
+
+    /// Policies, guardrails and floors, then grants.
+    pub(super) fn decide(&self, view: &Snapshot, subject: &Subject<'_>, classification: &Classification) -> Decision {
+        let floor = pin_floor(view, subject);
+        let call = subject.as_policy_call(classification, floor.as_slice());
+        let mut decision = view.policies.decide(&call);
+        view.grants.apply(
+            &mut decision,
+            &subject.namespace,
+            &subject.identity.agent,
+            &subject.tool.name,
+            self.control.database_now(),
+        );
+        decision
+    }
+}
+
+/// The floor that the tool's pin sets.
+pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor> {
+    if !view.settings.pin_tools || !subject.is_served {
+        return None;
+    }
+    let tool = &subject.tool;
+    match view.pins.status(subject.namespace.as_str(), tool.name.as_str(), &tool.fingerprint) {
+        PinStatus::Off | PinStatus::Pinned => None,
+        PinStatus::New => Some(Floor::PIN_NEW),
+        PinStatus::Changed => Some(Floor::PIN_CHANGED),
+    }
+}
+
+/// The refusal for a record that cannot be kept.
+pub(super) fn audit_unavailable(why: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(
+        Reason::AuditUnavailable,
+        format!("the call cannot be recorded, so it is not made: {why}"),
+    )
+}
+
+fn or_unsaid(reason: &str) -> &str {
+    if reason.is_empty() { "no reason was given" } else { reason }
+}

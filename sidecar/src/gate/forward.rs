@@ -1,0 +1,163 @@
+//! Forwarding, which only a permit makes possible.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chain::vocabulary::Reason;
+use policy::decide::Decision;
+use policy::document::Action;
+
+use super::Gate;
+use super::approve::Claimed;
+use super::call::CallRequest;
+use super::flight::Registered;
+use super::refusal::Refusal;
+use super::subject::Subject;
+use super::trail::Trail;
+use super::verdict::{Allowed, Summary, denial};
+use crate::control::Revision;
+use crate::identity::Strength;
+use crate::spool::Intent;
+use crate::upstream::{ForwardedIdentity, UpstreamAnswer, UpstreamError, UpstreamRequest};
+
+/// Why a call may run.
+#[derive(Debug)]
+pub(super) enum Basis {
+    /// Policies, or a grant.
+    Allowed(Allowed),
+    /// A person.
+    Claimed(Claimed),
+}
+
+/// A call that may be forwarded: its intent is in the spool, it is registered as in flight, and stops, lease and decision
+/// were looked at after that.
+#[derive(Debug)]
+pub(super) struct Permit {
+    registered: Registered,
+}
+
+impl Permit {
+    pub(super) fn registered(&self) -> &Registered {
+        &self.registered
+    }
+}
+
+impl Gate {
+    /// The intent of the call is in the spool when this returns.
+    pub(super) async fn intend(&self, trail: &mut Trail, is_plain_read: bool) -> Result<(), Refusal> {
+        let intent = Intent {
+            draft: trail.draft(),
+            plain_read: is_plain_read,
+        };
+        let open = self
+            .spool
+            .begin(intent)
+            .await
+            .map_err(|error| super::checks::audit_unavailable(&error))?;
+        trail.open = Some(open);
+        Ok(())
+    }
+
+    /// Looks at stops, the lease and the decision once more, now that the call is registered. `decided_at` is the revision
+    /// that was decided at before.
+    pub(super) fn permit(
+        &self,
+        registered: Registered,
+        basis: Basis,
+        subject: &Subject<'_>,
+        decided_at: Revision,
+        trail: &mut Trail,
+    ) -> Result<Permit, Refusal> {
+        self.not_stopped(subject)?;
+        let classification = subject.classification();
+        self.fresh_enough(classification.plain_read)?;
+        let view = self.control.snapshot();
+        let must_decide = match &basis {
+            Basis::Claimed(Claimed { .. }) => true,
+            Basis::Allowed(_) => view.revision != decided_at,
+        };
+        if must_decide {
+            let decision = self.decide(&view, subject, &classification);
+            let holds = still_holds(&basis, &decision, subject);
+            trail.decided(Summary::of(&decision, view.revision));
+            holds?;
+        }
+        Ok(Permit { registered })
+    }
+
+    /// Forwards the call. The answer, or why there is none, and how long the upstream took.
+    pub(super) async fn forward(
+        &self,
+        permit: &Permit,
+        subject: &Subject<'_>,
+        request: &mut CallRequest<'_>,
+        trail: &Trail,
+    ) -> (Result<UpstreamAnswer, UpstreamError>, Duration) {
+        let began = self.clock.boot_now();
+        let answer = match subject.tool.upstream.as_ref().and_then(|name| self.upstreams.get(name.as_str())) {
+            Some(upstream) => {
+                let forwarded = self.upstream_request(permit, subject, request, trail);
+                upstream.call(forwarded).await
+            }
+            None => Err(UpstreamError::Unavailable {
+                upstream: Arc::from(subject.tool.name.as_str()),
+                detail: "it is no longer configured".to_owned(),
+            }),
+        };
+        (answer, self.clock.since(began))
+    }
+
+    fn upstream_request(
+        &self,
+        permit: &Permit,
+        subject: &Subject<'_>,
+        request: &mut CallRequest<'_>,
+        trail: &Trail,
+    ) -> UpstreamRequest {
+        let slice = |raw: &[u8]| request.body.slice_ref(raw);
+        UpstreamRequest {
+            tool: Arc::from(subject.tool.local_name()),
+            arguments: subject.arguments.map(|node| slice(node.raw())),
+            meta: request.meta.map(|node| slice(node.raw())),
+            extra: request.extra.clone(),
+            traceparent: Some(trail.trace.traceparent()),
+            tracestate: request.tracestate.take(),
+            identity: forwarded_identity(subject),
+            progress: request.progress.take(),
+            cancel: permit.registered.flight.cancel_token().clone(),
+            timeout: None,
+        }
+    }
+}
+
+/// Whether what was decided now still lets the call run. A person's approval covers `human_approval`; nothing covers `deny`.
+fn still_holds(basis: &Basis, decision: &Decision, subject: &Subject<'_>) -> Result<(), Refusal> {
+    match (decision.action, basis) {
+        (Action::Allow, Basis::Allowed(_) | Basis::Claimed(_)) | (Action::HumanApproval, Basis::Claimed(_)) => Ok(()),
+        (Action::HumanApproval, Basis::Allowed(_)) => Err(Refusal::new(
+            Reason::Policy,
+            format!(
+                "{} needs the approval of a person since a moment ago; make the call again to ask",
+                subject.tool.name
+            ),
+        )),
+        (Action::Deny, Basis::Allowed(_) | Basis::Claimed(_)) => Err(denial(decision, &subject.tool.name)),
+    }
+}
+
+/// Who calls, as an upstream that is told may know: never a nameless caller, and a user only when proven.
+fn forwarded_identity(subject: &Subject<'_>) -> Option<ForwardedIdentity> {
+    let identity = &subject.identity;
+    let user = || identity.user.as_ref().map(ToString::to_string);
+    match identity.strength {
+        Strength::Anonymous => None,
+        Strength::Asserted | Strength::Bound => Some(ForwardedIdentity {
+            agent: identity.agent.to_string(),
+            user: None,
+        }),
+        Strength::Verified => Some(ForwardedIdentity {
+            agent: identity.agent.to_string(),
+            user: user(),
+        }),
+    }
+}

@@ -1,0 +1,105 @@
+//! What is decided about: one call, recognised.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use policy::decide::{Call, Floor};
+use tools::classify::{Classification, classify_call};
+use tools::id::{Namespace, SessionId};
+use tools::json::Node;
+use tools::model::Tool;
+use tools::targets::Targets;
+
+use super::call::Session;
+use crate::control::StopSubject;
+use crate::identity::Identity;
+
+/// One call, recognised: who calls what, with which arguments, and what that is judged to do.
+#[derive(Debug)]
+pub(super) struct Subject<'d> {
+    pub(super) namespace: Namespace,
+    pub(super) identity: Identity,
+    pub(super) session: Option<Session>,
+    pub(super) tool: Arc<Tool>,
+    /// Whether the tool is served here. Other tools can only be asked about.
+    pub(super) is_served: bool,
+    pub(super) arguments: Option<Node<'d>>,
+    pub(super) targets: Targets,
+}
+
+impl<'d> Subject<'d> {
+    pub(super) fn classification(&self) -> Cow<'_, Classification> {
+        classify_call(&self.tool, self.arguments)
+    }
+
+    pub(super) fn session_id(&self) -> Option<&SessionId> {
+        self.session.as_ref().map(|session| &session.id)
+    }
+
+    /// The arguments' exact bytes; an absent object counts as an empty one.
+    pub(super) fn argument_bytes(&self) -> &'d [u8] {
+        self.arguments.map_or(b"{}", Node::raw)
+    }
+
+    /// As stops look at it.
+    pub(super) fn as_stop_subject(&self) -> StopSubject<'_> {
+        StopSubject {
+            namespace: self.namespace.as_str(),
+            agent: self.identity.agent.as_str(),
+            user: self.identity.user.as_ref().map(|user| user.as_str()),
+            session: self.session_id().map(SessionId::as_str),
+            upstream: self.tool.upstream.as_ref().map(|upstream| upstream.as_str()),
+        }
+    }
+
+    /// As policies look at it.
+    pub(super) fn as_policy_call<'s>(&'s self, classification: &'s Classification, floors: &'s [Floor]) -> Call<'s> {
+        Call {
+            namespace: &self.namespace,
+            agent: &self.identity.agent,
+            user: self.identity.user.as_ref(),
+            session: self.session_id(),
+            tool: &self.tool.name,
+            classification,
+            targets: &self.targets,
+            arguments: self.arguments,
+            floors,
+        }
+    }
+}
+
+/// A subject that outlives its request: what is needed to look at a call in flight again.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub(super) namespace: Namespace,
+    pub(super) identity: Identity,
+    pub(super) session: Option<Session>,
+    pub(super) tool: Arc<Tool>,
+    pub(super) arguments: Option<Bytes>,
+}
+
+impl Parked {
+    pub(super) fn new(subject: &Subject<'_>, body: &Bytes) -> Self {
+        Self {
+            namespace: subject.namespace.clone(),
+            identity: subject.identity.clone(),
+            session: subject.session.clone(),
+            tool: Arc::clone(&subject.tool),
+            arguments: subject.arguments.map(|node| body.slice_ref(node.raw())),
+        }
+    }
+
+    /// The subject again, over arguments that were parsed again.
+    pub(super) fn subject<'d>(&self, arguments: Option<Node<'d>>) -> Subject<'d> {
+        Subject {
+            namespace: self.namespace.clone(),
+            identity: self.identity.clone(),
+            session: self.session.clone(),
+            tool: Arc::clone(&self.tool),
+            is_served: true,
+            arguments,
+            targets: Targets::UNKNOWN,
+        }
+    }
+}

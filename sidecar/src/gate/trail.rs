@@ -1,0 +1,240 @@
+//! What is known of a call so far, and the record that it becomes.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use chain::hash::Hash;
+use chain::payload::Payload;
+use chain::record::{self, SourceRecord};
+use chain::timestamp::Timestamp;
+use chain::vocabulary::{self, Outcome, Reason, RecordKind};
+use net::clock::Clock;
+use policy::document::Action;
+use tools::classify::{Classification, SideEffectKind};
+use tools::id::Namespace;
+
+use super::call::CallRequest;
+use super::subject::Subject;
+use super::trace::{TraceContext, call_id, random_bytes};
+use super::verdict::Summary;
+use crate::control::{Approval, ApprovalStatus, Redaction};
+use crate::identity::{Identity, Strength};
+use crate::spool::{Draft, OpenCall};
+
+/// The notes of one call. Every step adds what it learns; the end writes one record out of it.
+#[derive(Debug)]
+pub(super) struct Trail {
+    clock: Clock,
+    began: Duration,
+    pub(super) id: String,
+    pub(super) trace: TraceContext,
+    pub(super) record: SourceRecord,
+    pub(super) payload: Payload,
+    pub(super) summary: Summary,
+    /// The intent in the spool, once there is one: the record replaces it.
+    pub(super) open: Option<OpenCall>,
+}
+
+/// How a call ended, in a record's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    pub(super) reason: Option<Reason>,
+    pub(super) status: u16,
+    pub(super) error: Option<String>,
+    pub(super) response_bytes: Option<u64>,
+}
+
+impl Trail {
+    pub(super) fn begin(
+        kind: RecordKind,
+        clock: &Clock,
+        namespace: &Namespace,
+        identity: &Identity,
+        tool: &str,
+        trace: TraceContext,
+    ) -> Self {
+        let id = call_id(clock).to_string();
+        let time = Timestamp::from_micros(clock.wall_micros());
+        let mut record = SourceRecord::new(id.clone(), time, kind, namespace.to_string(), Outcome::Interrupted);
+        record.agent = Some(identity.agent.to_string());
+        record.identity = Some(strength(identity.strength));
+        record.user = identity.user.as_ref().map(ToString::to_string);
+        record.tool = Some(Cow::Owned(bounded_name(tool)));
+        record.trace_id = Some(trace.trace_id.clone());
+        record.span_id = Some(trace.span_id.clone());
+        record.parent_span_id.clone_from(&trace.parent_span_id);
+        Self {
+            clock: clock.clone(),
+            began: clock.boot_now(),
+            id,
+            trace,
+            record,
+            payload: Payload::new(random_bytes()),
+            summary: Summary::default(),
+            open: None,
+        }
+    }
+
+    pub(super) fn of_call(clock: &Clock, namespace: &Namespace, request: &CallRequest<'_>) -> Self {
+        let mut trail = Self::begin(
+            RecordKind::Call,
+            clock,
+            namespace,
+            &request.identity,
+            request.tool,
+            request.trace.clone(),
+        );
+        trail.record.session = request.session.as_ref().map(|session| session.id.to_string());
+        trail
+    }
+
+    /// Since the call arrived.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.clock.since(self.began)
+    }
+
+    /// Notes what is called, and the arguments as they may be reported.
+    pub(super) fn recognised(&mut self, subject: &Subject<'_>, classification: &Classification, redaction: &Redaction) {
+        let record = &mut self.record;
+        record.tool = Some(Cow::Owned(subject.tool.name.to_string()));
+        record.upstream = subject.tool.upstream.as_ref().map(ToString::to_string);
+        if subject.is_served {
+            record.fingerprint = Some(Hash::from_bytes(*subject.tool.fingerprint.as_bytes()));
+        }
+        record.capability = classification.capability.clone().map(Cow::Owned);
+        record.risk = Some(Cow::Borrowed(classification.risk.name()));
+        record.risks = classification.risks.iter().map(|risk| Cow::Borrowed(risk.name())).collect();
+        record.side_effect = Some(Cow::Borrowed(effect(classification.side_effect.kind)));
+        let size = subject.argument_bytes().len() as u64;
+        record.request_bytes = Some(size);
+        record.tokens_in = Some(size.div_ceil(BYTES_PER_TOKEN));
+        self.payload.params = redaction.params(subject.arguments);
+    }
+
+    /// Notes the decision.
+    pub(super) fn decided(&mut self, summary: Summary) {
+        let record = &mut self.record;
+        record.action = summary.action.map(action);
+        record.rule = summary.rule.as_ref().map(|rule| rule.policy.to_string());
+        record.rule_index = summary.rule.as_ref().map(|rule| index(rule.index));
+        record.revision = Some(record::Revision {
+            generation: summary.revision.generation,
+            number: summary.revision.number,
+        });
+        record.floors = summary
+            .floors
+            .iter()
+            .map(|floor| record::FloorHit {
+                name: Cow::Owned(floor.source.to_string()),
+                action: action(floor.action),
+            })
+            .collect();
+        record.shadow = summary.shadow.as_ref().map(|shadow| record::Shadow {
+            action: action(shadow.action),
+            rule: shadow.rule.as_ref().map(|rule| rule.policy.to_string()),
+            rule_index: shadow.rule.as_ref().map(|rule| index(rule.index)),
+        });
+        record.grant = summary.grant.as_ref().map(ToString::to_string);
+        record.decision_us = Some(micros(self.elapsed()));
+        self.summary = summary;
+    }
+
+    /// Notes the approval and how long it was waited for.
+    pub(super) fn asked(&mut self, approval: &Approval, waited: Duration) {
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        self.record.approval = Some(record::Approval {
+            id: approval.id.clone(),
+            status: Cow::Borrowed(status_name(approval.status)),
+            by: given(&approval.resolved_by),
+            via: given(&approval.resolved_via).map(Cow::Owned),
+            reasoning: given(&approval.reasoning),
+            confidence: (approval.confidence > 0.0).then_some(approval.confidence),
+            wait_ms: Some(millis(waited)),
+        });
+    }
+
+    /// What would be recorded if nothing more came.
+    pub(super) fn draft(&self) -> Draft {
+        Draft {
+            source: self.record.clone(),
+            payload: Some(self.payload.clone()),
+        }
+    }
+
+    /// The record of the ended call, and the intent that it replaces.
+    pub(super) fn end(mut self, ending: Ending) -> (Draft, Option<OpenCall>) {
+        let elapsed = self.elapsed();
+        let record = &mut self.record;
+        record.outcome = ending.outcome;
+        record.reason = ending.reason;
+        record.status_code = Some(ending.status);
+        record.response_bytes = ending.response_bytes;
+        record.tokens_out = ending.response_bytes.map(|size| size.div_ceil(BYTES_PER_TOKEN));
+        record.latency_ms = Some(millis(elapsed));
+        self.payload.error = ending.error;
+        let draft = Draft {
+            source: self.record,
+            payload: Some(self.payload),
+        };
+        (draft, self.open)
+    }
+}
+
+/// What tokens are estimated by.
+const BYTES_PER_TOKEN: u64 = 4;
+/// A name that no tool has is recorded up to here.
+const MAX_NAME: usize = 256;
+
+fn bounded_name(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(MAX_NAME).collect()
+}
+
+pub(super) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(length: Duration) -> u64 {
+    u64::try_from(length.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn index(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+fn effect(kind: SideEffectKind) -> &'static str {
+    match kind {
+        SideEffectKind::Read => "read",
+        SideEffectKind::Write => "write",
+        SideEffectKind::Delete => "delete",
+        SideEffectKind::Admin => "admin",
+    }
+}
+
+fn action(action: Action) -> vocabulary::Action {
+    match action {
+        Action::Allow => vocabulary::Action::Allow,
+        Action::HumanApproval => vocabulary::Action::HumanApproval,
+        Action::Deny => vocabulary::Action::Deny,
+    }
+}
+
+fn strength(strength: Strength) -> vocabulary::IdentityStrength {
+    match strength {
+        Strength::Anonymous => vocabulary::IdentityStrength::Anonymous,
+        Strength::Asserted => vocabulary::IdentityStrength::Asserted,
+        Strength::Bound => vocabulary::IdentityStrength::Bound,
+        Strength::Verified => vocabulary::IdentityStrength::Verified,
+    }
+}
+
+fn status_name(status: ApprovalStatus) -> &'static str {
+    match status {
+        ApprovalStatus::Pending => "pending",
+        ApprovalStatus::Approved => "approved",
+        ApprovalStatus::Denied => "denied",
+        ApprovalStatus::Timeout => "timeout",
+        ApprovalStatus::Cancelled => "cancelled",
+        ApprovalStatus::Expired => "expired",
+    }
+}
