@@ -64,7 +64,11 @@ impl Metrics {
         let calls = Family::<CallLabels, Counter>::default();
         registry.register("calls", "Tool calls by action and outcome", calls.clone());
         let decisions = Family::<CallLabels, Counter>::default();
-        registry.register("decisions", "Decisions asked for without a call", decisions.clone());
+        registry.register(
+            "decisions",
+            "Decisions asked for without a call",
+            decisions.clone(),
+        );
         let shadow_differences = Counter::default();
         registry.register(
             "shadow_differences",
@@ -103,7 +107,12 @@ impl Metrics {
         let spool_unsettled = gauge("spool_unsettled_records", "Records that may not be forgotten yet");
         let tools = gauge("tools", "Tools that are served");
         let lease_age = Gauge::default();
-        registry.register_with_unit("lease_age", "Age of the lease in force", Unit::Seconds, lease_age.clone());
+        registry.register_with_unit(
+            "lease_age",
+            "Age of the lease in force",
+            Unit::Seconds,
+            lease_age.clone(),
+        );
         Self {
             registry,
             calls,
@@ -123,7 +132,13 @@ impl Metrics {
     }
 
     /// A call has ended.
-    pub(crate) fn call(&self, report: &CallReport, outcome: Outcome, decision: Option<Duration>, upstream: Option<Duration>) {
+    pub(crate) fn call(
+        &self,
+        report: &CallReport,
+        outcome: Outcome,
+        decision: Option<Duration>,
+        upstream: Option<Duration>,
+    ) {
         let labels = CallLabels {
             action: ActionLabel(report.summary.action),
             outcome: OutcomeLabel(outcome),
@@ -136,7 +151,8 @@ impl Metrics {
             self.decision_seconds.observe(decision.as_secs_f64());
         }
         if let Some(upstream) = upstream {
-            self.added_seconds.observe(report.latency.saturating_sub(upstream).as_secs_f64());
+            self.added_seconds
+                .observe(report.latency.saturating_sub(upstream).as_secs_f64());
         }
     }
 
@@ -162,7 +178,8 @@ impl Metrics {
         self.revision.set(signed(snapshot.revision.number));
         self.generation.set(signed(snapshot.revision.generation));
         let age = gate.control().lease_age();
-        self.lease_age.set(age.map_or(f64::INFINITY, |age| age.as_secs_f64()));
+        self.lease_age
+            .set(age.map_or(f64::INFINITY, |age| age.as_secs_f64()));
         self.spool_bytes.set(signed(spool.used));
         self.spool_unsettled.set(signed(spool.unsettled));
         self.tools.set(signed(gate.registry().tools().len() as u64));

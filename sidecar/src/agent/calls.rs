@@ -145,7 +145,10 @@ mod tests {
         let clock = Clock::manual();
         let calls = Calls::new(clock.clone());
         assert!(calls.defer("1", &identity("a"), known(StatusCode::ACCEPTED, "pending")));
-        assert_eq!(calls.find("1", &identity("a")).unwrap().status, StatusCode::ACCEPTED);
+        assert_eq!(
+            calls.find("1", &identity("a")).unwrap().status,
+            StatusCode::ACCEPTED
+        );
         assert_eq!(calls.find("1", &identity("b")), None);
         calls.end("1", || known(StatusCode::OK, "done"));
         calls.end("2", || known(StatusCode::OK, "never deferred"));

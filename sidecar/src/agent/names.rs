@@ -56,16 +56,23 @@ mod tests {
     use super::*;
 
     fn tool() -> Tool {
-        let declared = RawValue::from_string(r#"{"name":"read","inputSchema":{"type":"object"}}"#.to_owned()).unwrap();
+        let declared =
+            RawValue::from_string(r#"{"name":"read","inputSchema":{"type":"object"}}"#.to_owned()).unwrap();
         Tool::mcp(&"fs".parse().unwrap(), Arc::from(declared)).unwrap()
     }
 
     #[test]
     fn a_tool_is_shown_under_the_configured_name() {
         assert_eq!(Names::default().shown(&tool()), "fs.read");
-        let underscores = Names { separator: "__".to_owned(), unprefixed: None };
+        let underscores = Names {
+            separator: "__".to_owned(),
+            unprefixed: None,
+        };
         assert_eq!(underscores.shown(&tool()), "fs__read");
-        let alone = Names { separator: ".".to_owned(), unprefixed: Some("fs".to_owned()) };
+        let alone = Names {
+            separator: ".".to_owned(),
+            unprefixed: Some("fs".to_owned()),
+        };
         assert_eq!(alone.shown(&tool()), "read");
     }
 
@@ -73,7 +80,10 @@ mod tests {
     fn a_name_without_its_prefix_is_understood_where_it_is_shown_so() {
         let meant = |names: &Names, name: &'static str| names.meant(name).collect::<Vec<_>>();
         assert_eq!(meant(&Names::default(), "fs.read"), ["fs.read"]);
-        let alone = Names { separator: ".".to_owned(), unprefixed: Some("fs".to_owned()) };
+        let alone = Names {
+            separator: ".".to_owned(),
+            unprefixed: Some("fs".to_owned()),
+        };
         assert_eq!(meant(&alone, "read"), ["fs.read", "read"]);
     }
 }

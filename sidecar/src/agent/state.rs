@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
 use tools::id::SessionId;
 
@@ -87,13 +87,4 @@ pub fn named_session(headers: &HeaderMap) -> Option<Session> {
         id: SessionId::try_from(id).ok()?,
         is_named: true,
     })
-}
-
-/// The status for a caller that is not served.
-pub fn status(error: &IdentityError) -> StatusCode {
-    if error.is_forbidden() {
-        StatusCode::FORBIDDEN
-    } else {
-        StatusCode::UNAUTHORIZED
-    }
 }

@@ -15,7 +15,8 @@ use super::refusal::Refusal;
 use super::subject::Subject;
 use super::trail::Trail;
 use super::verdict::NeedsPerson;
-use crate::control::{Approval, ApprovalError, ApprovalStatus, Binding, Claim, Question, Revision};
+use crate::control::Revision;
+use crate::control::approvals::{Approval, ApprovalError, ApprovalStatus, Binding, Claim, Question};
 
 /// How long past its end an approval is waited for, in case word of its end is late.
 const GRACE: Duration = Duration::from_secs(10);
@@ -65,7 +66,11 @@ impl Gate {
                     summary: trail.summary.clone(),
                 });
             }
-            let limit = request.patience.wait.unwrap_or(Duration::MAX).min(self.left(&approval));
+            let limit = request
+                .patience
+                .wait
+                .unwrap_or(Duration::MAX)
+                .min(self.left(&approval));
             approval = tokio::select! {
                 biased;
                 waited = approvals.wait(&approval, limit) => waited.map_err(|error| unavailable(&error))?,
@@ -119,13 +124,15 @@ impl Gate {
     }
 
     async fn caught_up(&self, revision: Revision, stop_sequence: u64) -> Result<(), Refusal> {
-        let caught_up = self.control.caught_up(revision, stop_sequence);
-        tokio::time::timeout(CATCH_UP, caught_up).await.map_err(|_| {
-            Refusal::new(
-                Reason::Stale,
-                format!("the sidecar did not reach revision {revision}, which the approval was claimed at, in time"),
-            )
-        })
+        if self.control.caught_up(revision, stop_sequence, CATCH_UP).await {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Reason::Stale,
+            format!(
+                "the sidecar did not reach revision {revision}, which the approval was claimed at, in time"
+            ),
+        ))
     }
 
     /// The client cancelled: the question is taken back.
@@ -133,7 +140,9 @@ impl Gate {
         self.loops.no_longer_waits(key);
         match self.control.approvals().cancel(&approval.id, &trail.id).await {
             Ok(cancelled) => trail.asked(&cancelled, Duration::ZERO),
-            Err(error) => tracing::debug!(%error, approval = approval.id, "an approval could not be taken back"),
+            Err(error) => {
+                tracing::debug!(%error, approval = approval.id, "an approval could not be taken back")
+            }
         }
         Stopped::Cancelled
     }
@@ -156,7 +165,12 @@ impl Gate {
         let session = subject.session.as_ref().filter(|session| session.is_named);
         Ok(Binding {
             agent: subject.identity.agent.to_string(),
-            user: subject.identity.user.as_ref().map(ToString::to_string).unwrap_or_default(),
+            user: subject
+                .identity
+                .user
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             tool: subject.tool.name.to_string(),
             fingerprint: *subject.tool.fingerprint.as_bytes(),
             arguments_digest: identity.digest_key.digest(&canonical),
@@ -165,14 +179,24 @@ impl Gate {
         })
     }
 
-    fn question(&self, subject: &Subject<'_>, decision: &Decision, trail: &Trail, binding: &Binding) -> Question {
+    fn question(
+        &self,
+        subject: &Subject<'_>,
+        decision: &Decision,
+        trail: &Trail,
+        binding: &Binding,
+    ) -> Question {
         let params = trail.payload.params.as_ref();
         let rule = decision.rule.as_ref();
         Question {
             call_id: trail.id.clone(),
             binding: binding.clone(),
-            params: params.map_or_else(Bytes::new, |params| Bytes::copy_from_slice(params.get().as_bytes())),
-            classification: serde_json::to_vec(subject.classification().as_ref()).unwrap_or_default().into(),
+            params: params.map_or_else(Bytes::new, |params| {
+                Bytes::copy_from_slice(params.get().as_bytes())
+            }),
+            classification: serde_json::to_vec(subject.classification().as_ref())
+                .unwrap_or_default()
+                .into(),
             policy_rule: rule.map(|rule| rule.policy.to_string()).unwrap_or_default(),
             rule_index: rule.map_or(0, |rule| u32::try_from(rule.index).unwrap_or(u32::MAX)),
             revision: trail.summary.revision,
@@ -180,7 +204,11 @@ impl Gate {
             injection_risk: false,
             resources: Vec::new(),
             identity: subject.identity.strength.as_str().to_owned(),
-            floors: decision.floors.iter().map(|floor| floor.source.to_string()).collect(),
+            floors: decision
+                .floors
+                .iter()
+                .map(|floor| floor.source.to_string())
+                .collect(),
         }
     }
 }
@@ -188,7 +216,11 @@ impl Gate {
 /// Why an approval that is not approved lets nothing run.
 fn refused(subject: &Subject<'_>, approval: &Approval) -> Option<Refusal> {
     let tool = &subject.tool.name;
-    let by = if approval.resolved_by.is_empty() { "a person" } else { &approval.resolved_by };
+    let by = if approval.resolved_by.is_empty() {
+        "a person"
+    } else {
+        &approval.resolved_by
+    };
     let because = if approval.reasoning.is_empty() {
         String::new()
     } else {
@@ -198,20 +230,35 @@ fn refused(subject: &Subject<'_>, approval: &Approval) -> Option<Refusal> {
         ApprovalStatus::Approved => return None,
         ApprovalStatus::Pending => (
             Reason::ApprovalPending,
-            format!("{tool} needs the approval of a person, which is pending (approval {})", approval.id),
+            format!(
+                "{tool} needs the approval of a person, which is pending (approval {})",
+                approval.id
+            ),
         ),
-        ApprovalStatus::Denied => (Reason::ApprovalDenied, format!("{by} has refused {tool}{because}")),
+        ApprovalStatus::Denied => (
+            Reason::ApprovalDenied,
+            format!("{by} has refused {tool}{because}"),
+        ),
         ApprovalStatus::Timeout => (
             Reason::ApprovalTimeout,
-            format!("nobody answered the question about {tool} in time (approval {})", approval.id),
+            format!(
+                "nobody answered the question about {tool} in time (approval {})",
+                approval.id
+            ),
         ),
         ApprovalStatus::Cancelled => (
             Reason::ApprovalCancelled,
-            format!("the approval for {tool} was cancelled (approval {}){because}", approval.id),
+            format!(
+                "the approval for {tool} was cancelled (approval {}){because}",
+                approval.id
+            ),
         ),
         ApprovalStatus::Expired => (
             Reason::ApprovalExpired,
-            format!("the approval for {tool} was not used in time (approval {})", approval.id),
+            format!(
+                "the approval for {tool} was not used in time (approval {})",
+                approval.id
+            ),
         ),
     };
     Some(Refusal::new(reason, message))

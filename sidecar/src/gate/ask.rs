@@ -19,7 +19,6 @@ use super::trace::TraceContext;
 use super::trail::{Ending, Trail};
 use super::verdict::{Summary, denial};
 use crate::agent::names::Names;
-use crate::control::Redaction;
 use crate::identity::Identity;
 
 /// A question before a call. Any tool name may be asked about, also of tools that the agent's host runs itself.
@@ -111,7 +110,12 @@ impl Gate {
         report
     }
 
-    async fn consider(&self, request: &AskRequest<'_>, trail: &mut Trail, report: &mut AskReport) -> Result<(), Refusal> {
+    async fn consider(
+        &self,
+        request: &AskRequest<'_>,
+        trail: &mut Trail,
+        report: &mut AskReport,
+    ) -> Result<(), Refusal> {
         let arguments = bounds::arguments(&request.arguments)?;
         let served = self.lookup(request.names, request.tool);
         let is_served = served.is_some();
@@ -130,7 +134,7 @@ impl Gate {
         };
         let classification = subject.classification();
         let view = self.control.snapshot();
-        trail.recognised(&subject, &classification, &Redaction::of(&view.settings));
+        trail.recognised(&subject, &classification, &view.settings);
         report.tool = subject.tool.name.to_string();
         report.classification = Some(classification.as_ref().clone());
 
@@ -158,5 +162,6 @@ impl Gate {
 }
 
 fn host_tool(name: &str) -> Result<ToolName, Refusal> {
-    ToolName::try_from(name).map_err(|error| Refusal::new(chain::vocabulary::Reason::Malformed, error.to_string()))
+    ToolName::try_from(name)
+        .map_err(|error| Refusal::new(chain::vocabulary::Reason::Malformed, error.to_string()))
 }

@@ -33,16 +33,24 @@ mod tests {
 
     fn refused(text: &[u8], limits: Limits) -> Reason {
         let error = Document::parse(text, limits).unwrap_err();
-        arguments(&Arguments::Unreadable(Unreadable::Json(error))).unwrap_err().reason
+        arguments(&Arguments::Unreadable(Unreadable::Json(error)))
+            .unwrap_err()
+            .reason
     }
 
     #[test]
     fn what_cannot_be_read_in_one_way_is_refused_with_its_reason() {
         let deep = "[".repeat(70);
-        assert_eq!(refused(br#"{"a":1,"\u0061":2}"#, Limits::ARGUMENTS), Reason::DuplicateKeys);
+        assert_eq!(
+            refused(br#"{"a":1,"\u0061":2}"#, Limits::ARGUMENTS),
+            Reason::DuplicateKeys
+        );
         assert_eq!(refused(deep.as_bytes(), Limits::ARGUMENTS), Reason::TooLarge);
         assert_eq!(refused(b"{\"a\":\"\xff\"}", Limits::ARGUMENTS), Reason::Malformed);
-        let small = Limits { max_bytes: 4, max_depth: 64 };
+        let small = Limits {
+            max_bytes: 4,
+            max_depth: 64,
+        };
         assert_eq!(refused(b"{\"a\":1}", small), Reason::TooLarge);
         let no_object = arguments(&Arguments::Unreadable(Unreadable::NoObject));
         assert_eq!(no_object.unwrap_err().reason, Reason::Malformed);

@@ -89,7 +89,10 @@ impl Unreadable {
         match self {
             Self::TooLarge { .. } => true,
             Self::Json(error) => {
-                matches!(error.kind, JsonErrorKind::TooLarge { .. } | JsonErrorKind::TooDeep { .. })
+                matches!(
+                    error.kind,
+                    JsonErrorKind::TooLarge { .. } | JsonErrorKind::TooDeep { .. }
+                )
             }
             Self::NoObject => false,
         }

@@ -15,11 +15,15 @@ use crate::control::{Freshness, PinStatus, Snapshot};
 impl Gate {
     /// No emergency stop holds for the call.
     pub(super) fn not_stopped(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
-        match self.control.stops().holding(&subject.as_stop_subject()) {
+        match self.control.stops().covering(&subject.as_stop_subject()) {
             None => Ok(()),
             Some(stop) => Err(Refusal::new(
                 Reason::Stopped,
-                format!("{} is stopped by an operator: {}", subject.tool.name, or_unsaid(&stop.reason)),
+                format!(
+                    "{} is stopped by an operator: {}",
+                    subject.tool.name,
+                    or_unsaid(&stop.reason)
+                ),
             )),
         }
     }
@@ -67,8 +71,11 @@ impl Gate {
     }
 
     pub(super) fn loop_key(&self, subject: &Subject<'_>) -> LoopKey {
-        self.loops
-            .key(&subject.identity.agent, &subject.tool.name, subject.argument_bytes())
+        self.loops.key(
+            &subject.identity.agent,
+            &subject.tool.name,
+            subject.argument_bytes(),
+        )
     }
 
     /// The record of the call would find room.
@@ -80,7 +87,12 @@ impl Gate {
     }
 
     /// Policies, guardrails and floors, then grants.
-    pub(super) fn decide(&self, view: &Snapshot, subject: &Subject<'_>, classification: &Classification) -> Decision {
+    pub(super) fn decide(
+        &self,
+        view: &Snapshot,
+        subject: &Subject<'_>,
+        classification: &Classification,
+    ) -> Decision {
         let floor = pin_floor(view, subject);
         let call = subject.as_policy_call(classification, floor.as_slice());
         let mut decision = view.policies.decide(&call);
@@ -101,7 +113,10 @@ pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor>
         return None;
     }
     let tool = &subject.tool;
-    match view.pins.status(subject.namespace.as_str(), tool.name.as_str(), &tool.fingerprint) {
+    match view
+        .pins
+        .status(subject.namespace.as_str(), tool.name.as_str(), &tool.fingerprint)
+    {
         PinStatus::Off | PinStatus::Pinned => None,
         PinStatus::New => Some(Floor::PIN_NEW),
         PinStatus::Changed => Some(Floor::PIN_CHANGED),
@@ -117,5 +132,9 @@ pub(super) fn audit_unavailable(why: &dyn std::fmt::Display) -> Refusal {
 }
 
 fn or_unsaid(reason: &str) -> &str {
-    if reason.is_empty() { "no reason was given" } else { reason }
+    if reason.is_empty() {
+        "no reason was given"
+    } else {
+        reason
+    }
 }

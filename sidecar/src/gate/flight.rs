@@ -54,7 +54,9 @@ impl Flight {
             return;
         }
         // INVARIANT: the cause is there before the token tells anybody.
-        let _ = self.cause.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self
+            .cause
+            .compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.cancel.cancel();
     }
 
@@ -115,7 +117,11 @@ impl InFlight {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner).by_number.len()
+        self.flights
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .by_number
+            .len()
     }
 }
 

@@ -73,7 +73,7 @@ impl Gate {
         self.fresh_enough(classification.plain_read)?;
         let view = self.control.snapshot();
         let must_decide = match &basis {
-            Basis::Claimed(Claimed { .. }) => true,
+            Basis::Claimed(_) => true,
             Basis::Allowed(_) => view.revision != decided_at,
         };
         if must_decide {
@@ -94,7 +94,12 @@ impl Gate {
         trail: &Trail,
     ) -> (Result<UpstreamAnswer, UpstreamError>, Duration) {
         let began = self.clock.boot_now();
-        let answer = match subject.tool.upstream.as_ref().and_then(|name| self.upstreams.get(name.as_str())) {
+        let answer = match subject
+            .tool
+            .upstream
+            .as_ref()
+            .and_then(|name| self.upstreams.get(name.as_str()))
+        {
             Some(upstream) => {
                 let forwarded = self.upstream_request(permit, subject, request, trail);
                 upstream.call(forwarded).await
@@ -133,7 +138,8 @@ impl Gate {
 /// Whether what was decided now still lets the call run. A person's approval covers `human_approval`; nothing covers `deny`.
 fn still_holds(basis: &Basis, decision: &Decision, subject: &Subject<'_>) -> Result<(), Refusal> {
     match (decision.action, basis) {
-        (Action::Allow, Basis::Allowed(_) | Basis::Claimed(_)) | (Action::HumanApproval, Basis::Claimed(_)) => Ok(()),
+        (Action::Allow, Basis::Allowed(_) | Basis::Claimed(_))
+        | (Action::HumanApproval, Basis::Claimed(_)) => Ok(()),
         (Action::HumanApproval, Basis::Allowed(_)) => Err(Refusal::new(
             Reason::Policy,
             format!(

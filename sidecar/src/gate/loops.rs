@@ -91,7 +91,11 @@ impl LoopDetector {
             state.since = second;
         }
         let kept = state.old.remove(&key);
-        state.young.entry(key).or_insert(kept.unwrap_or_default()).add(second)
+        state
+            .young
+            .entry(key)
+            .or_insert(kept.unwrap_or_default())
+            .add(second)
     }
 
     /// The call waits for a person until boot time `until` at most.

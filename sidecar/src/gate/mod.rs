@@ -15,6 +15,7 @@ mod listing;
 mod loops;
 mod pass;
 mod refusal;
+mod reported;
 mod subject;
 mod trace;
 mod trail;
@@ -24,15 +25,14 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use net::clock::Clock;
 use tokio_util::sync::CancellationToken;
 use tools::id::Namespace;
 use tools::model::Tool;
 
 pub use ask::{AskReport, AskRequest};
-pub use call::{
-    Arguments, CallReport, CallRequest, End, Patience, PendingApproval, Session, Unreadable,
-};
+pub use call::{Arguments, CallReport, CallRequest, End, Patience, PendingApproval, Session, Unreadable};
 pub use flight::CancelCause;
 pub use listing::Changes;
 pub use loops::{LoopDetector, LoopKey};
@@ -41,7 +41,7 @@ pub use trace::{TraceContext, call_id, hex, random_bytes};
 pub use verdict::Summary;
 
 use crate::agent::names::Names;
-use crate::control::Control;
+use crate::control::{Control, SidecarIdentity};
 use crate::identity::AgentScope;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
@@ -93,6 +93,13 @@ pub struct Gate {
     shutdown: CancellationToken,
     loops: LoopDetector,
     in_flight: InFlight,
+    scope: ArcSwapOption<KnownScope>,
+}
+
+/// The scope that was made of an identity.
+struct KnownScope {
+    of: Arc<SidecarIdentity>,
+    scope: Arc<AgentScope>,
 }
 
 impl Gate {
@@ -121,20 +128,41 @@ impl Gate {
             shutdown,
             loops: LoopDetector::new(),
             in_flight: InFlight::default(),
+            scope: ArcSwapOption::empty(),
         }
     }
 
     /// The agents that may be served: what the sidecar's credential covers, narrowed by its configuration.
-    pub fn scope(&self) -> AgentScope {
-        let credential = self.control.identity().map_or_else(Vec::new, |identity| {
-            identity.agents.iter().filter_map(|glob| glob.parse().ok()).collect()
-        });
-        AgentScope::new(credential, self.configured_agents.clone())
+    pub fn scope(&self) -> Arc<AgentScope> {
+        let Some(identity) = self.control.identity() else {
+            return Arc::default();
+        };
+        if let Some(known) = self
+            .scope
+            .load_full()
+            .filter(|known| Arc::ptr_eq(&known.of, &identity))
+        {
+            return Arc::clone(&known.scope);
+        }
+        let credential = identity
+            .agents
+            .iter()
+            .filter_map(|glob| glob.parse().ok())
+            .collect();
+        let scope = Arc::new(AgentScope::new(credential, self.configured_agents.clone()));
+        self.scope.store(Some(Arc::new(KnownScope {
+            of: identity,
+            scope: Arc::clone(&scope),
+        })));
+        scope
     }
 
     /// The namespace of this sidecar; `default` before it has enrolled.
     fn namespace(&self) -> Namespace {
-        self.control.identity().map(|identity| identity.namespace.clone()).unwrap_or_default()
+        self.control
+            .identity()
+            .map(|identity| identity.namespace.clone())
+            .unwrap_or_default()
     }
 
     /// The tool that an agent means by `name`.

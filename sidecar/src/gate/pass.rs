@@ -15,9 +15,8 @@ use super::flight::CancelCause;
 use super::forward::Basis;
 use super::refusal::Refusal;
 use super::subject::{Parked, Subject};
-use super::trail::{Ending, Trail, millis};
+use super::trail::{Ending, Trail};
 use super::verdict::{Summary, Verdict, verdict};
-use crate::control::Redaction;
 use crate::upstream::{AnswerKind, UpstreamAnswer, UpstreamError};
 
 /// Why a call came to its end before its answer.
@@ -55,7 +54,7 @@ impl Gate {
         let classification = subject.classification();
         let is_plain_read = classification.plain_read;
         let view = self.control.snapshot();
-        trail.recognised(&subject, &classification, &Redaction::of(&view.settings));
+        trail.recognised(&subject, &classification, &view.settings);
 
         self.not_stopped(&subject)?;
         self.fresh_enough(is_plain_read)?;
@@ -68,14 +67,17 @@ impl Gate {
 
         let decision = self.decide(&view, &subject, &classification);
         trail.decided(Summary::of(&decision, view.revision));
-        let verdict = verdict(&decision, &subject.tool.name).map_err(|refusal| self.hide(refusal, &view, &subject))?;
+        let verdict =
+            verdict(&decision, &subject.tool.name).map_err(|refusal| self.hide(refusal, &view, &subject))?;
 
-        self.within_total(&view, &subject).await?;
         self.room_for_record()?;
         let approved = match verdict {
             Verdict::Allowed(allowed) => Err(allowed),
             Verdict::NeedsPerson(proof) => {
-                Ok(self.approved(proof, &subject, &decision, request, trail, key).await?)
+                self.peek_total(&view, &subject).await?;
+                Ok(self
+                    .approved(proof, &subject, &decision, request, trail, key)
+                    .await?)
             }
         };
         let reserved = self.reserve_total(&view, &subject).await?;
@@ -91,9 +93,9 @@ impl Gate {
             return Ok(End::Cancelled(permit.registered().flight.cause()));
         }
 
-        reserved.keep();
+        reserved.spend();
         let (answer, took) = self.forward(&permit, &subject, request, trail).await;
-        trail.record.upstream_ms = Some(millis(took));
+        trail.forwarded(took);
         Ok(match answer {
             Ok(answer) => End::Answered(answer),
             Err(UpstreamError::Cancelled { .. }) => End::Cancelled(permit.registered().flight.cause()),
@@ -143,7 +145,8 @@ impl Gate {
             latency,
             end,
         };
-        self.metrics.call(&report, ending.outcome, trail.record.upstream_ms);
+        self.metrics
+            .call(&report, ending.outcome, trail.decision_took, trail.upstream_took);
         self.write(trail, ending);
         report
     }
@@ -164,7 +167,11 @@ impl Gate {
 }
 
 fn unknown_tool(name: &str) -> Refusal {
-    let shown: String = name.chars().filter(|character| !character.is_control()).take(128).collect();
+    let shown: String = name
+        .chars()
+        .filter(|character| !character.is_control())
+        .take(128)
+        .collect();
     Refusal::new(Reason::UnknownTool, format!("there is no tool {shown:?} here"))
 }
 
@@ -174,14 +181,14 @@ fn ending(end: &End) -> Ending {
         End::Answered(answer) => answered(answer),
         End::Failed(error) => {
             let (outcome, reason, status) = match error {
-                UpstreamError::Unavailable { .. } | UpstreamError::Busy { .. } | UpstreamError::Lost { .. } => {
-                    (Outcome::Error, Reason::UpstreamUnavailable, 502)
-                }
+                UpstreamError::Unavailable { .. }
+                | UpstreamError::Busy { .. }
+                | UpstreamError::Lost { .. } => (Outcome::Error, Reason::UpstreamUnavailable, 502),
                 UpstreamError::Timeout { .. } => (Outcome::Timeout, Reason::UpstreamTimeout, 504),
                 UpstreamError::Cancelled { .. } => (Outcome::Cancelled, Reason::ClientCancelled, 499),
-                UpstreamError::TooLarge { .. } | UpstreamError::Status { .. } | UpstreamError::Protocol { .. } => {
-                    (Outcome::Error, Reason::UpstreamError, 502)
-                }
+                UpstreamError::TooLarge { .. }
+                | UpstreamError::Status { .. }
+                | UpstreamError::Protocol { .. } => (Outcome::Error, Reason::UpstreamError, 502),
             };
             Ending {
                 outcome,

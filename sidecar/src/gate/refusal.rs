@@ -85,7 +85,9 @@ impl Refusal {
     /// What the caller can do about it, in words for a model.
     pub fn advice(&self) -> &'static str {
         match self.reason {
-            Reason::Stopped => "An operator has stopped this. Do not retry before it is resumed; tell the user.",
+            Reason::Stopped => {
+                "An operator has stopped this. Do not retry before it is resumed; tell the user."
+            }
             Reason::Stale | Reason::NoLease => {
                 "The sidecar has no fresh word from its control plane. Retry later; reads come back first."
             }
@@ -99,15 +101,23 @@ impl Refusal {
             | Reason::Forbidden => {
                 "Do not retry the same call. Use another tool or other arguments, or ask the user to have the policy changed."
             }
-            Reason::InvalidPolicy => "A policy for this agent cannot be read. Tell the user that it has to be mended.",
+            Reason::InvalidPolicy => {
+                "A policy for this agent cannot be read. Tell the user that it has to be mended."
+            }
             Reason::RateLimited => "Wait before the next call.",
-            Reason::LoopDetected => "The same call was made too often. Do something else, or wait ten seconds.",
+            Reason::LoopDetected => {
+                "The same call was made too often. Do something else, or wait ten seconds."
+            }
             Reason::DuplicateKeys | Reason::TooLarge | Reason::Malformed | Reason::InvalidArguments => {
                 "Mend the arguments and call again."
             }
             Reason::Unauthenticated => "Send a credential.",
-            Reason::ApprovalPending => "A person is asked. Make exactly the same call again later to get its outcome.",
-            Reason::ApprovalDenied => "A person has refused this call. Do not retry it; ask the user what to do instead.",
+            Reason::ApprovalPending => {
+                "A person is asked. Make exactly the same call again later to get its outcome."
+            }
+            Reason::ApprovalDenied => {
+                "A person has refused this call. Do not retry it; ask the user what to do instead."
+            }
             Reason::ApprovalTimeout => "Nobody answered in time. Make the call again to ask once more.",
             Reason::ApprovalCancelled | Reason::ApprovalExpired | Reason::ApprovalConsumed => {
                 "The approval no longer holds. Make the call again to ask once more."
@@ -119,7 +129,9 @@ impl Refusal {
             Reason::UpstreamUnavailable | Reason::UpstreamError | Reason::UpstreamTimeout => {
                 "The tool's server did not answer. Retry later."
             }
-            Reason::ClientCancelled | Reason::ShuttingDown | Reason::Crash | Reason::Internal => "Retry later.",
+            Reason::ClientCancelled | Reason::ShuttingDown | Reason::Crash | Reason::Internal => {
+                "Retry later."
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use policy::decide::{Call, Floor};
+use policy::stop::CallSubject;
 use tools::classify::{Classification, classify_call};
 use tools::id::{Namespace, SessionId};
 use tools::json::Node;
@@ -12,7 +13,6 @@ use tools::model::Tool;
 use tools::targets::Targets;
 
 use super::call::Session;
-use crate::control::StopSubject;
 use crate::identity::Identity;
 
 /// One call, recognised: who calls what, with which arguments, and what that is judged to do.
@@ -43,18 +43,22 @@ impl<'d> Subject<'d> {
     }
 
     /// As stops look at it.
-    pub(super) fn as_stop_subject(&self) -> StopSubject<'_> {
-        StopSubject {
-            namespace: self.namespace.as_str(),
-            agent: self.identity.agent.as_str(),
-            user: self.identity.user.as_ref().map(|user| user.as_str()),
-            session: self.session_id().map(SessionId::as_str),
+    pub(super) fn as_stop_subject(&self) -> CallSubject<'_> {
+        CallSubject {
+            namespace: &self.namespace,
+            agent: &self.identity.agent,
+            user: self.identity.user.as_ref(),
+            session: self.session_id(),
             upstream: self.tool.upstream.as_ref().map(|upstream| upstream.as_str()),
         }
     }
 
     /// As policies look at it.
-    pub(super) fn as_policy_call<'s>(&'s self, classification: &'s Classification, floors: &'s [Floor]) -> Call<'s> {
+    pub(super) fn as_policy_call<'s>(
+        &'s self,
+        classification: &'s Classification,
+        floors: &'s [Floor],
+    ) -> Call<'s> {
         Call {
             namespace: &self.namespace,
             agent: &self.identity.agent,

@@ -10,14 +10,16 @@ use chain::timestamp::Timestamp;
 use chain::vocabulary::{self, Outcome, Reason, RecordKind};
 use net::clock::Clock;
 use policy::document::Action;
+use proto::body::FleetSettings;
 use tools::classify::{Classification, SideEffectKind};
 use tools::id::Namespace;
 
 use super::call::CallRequest;
+use super::reported;
 use super::subject::Subject;
 use super::trace::{TraceContext, call_id, random_bytes};
 use super::verdict::Summary;
-use crate::control::{Approval, ApprovalStatus, Redaction};
+use crate::control::approvals::{Approval, ApprovalStatus};
 use crate::identity::{Identity, Strength};
 use crate::spool::{Draft, OpenCall};
 
@@ -31,6 +33,8 @@ pub(super) struct Trail {
     pub(super) record: SourceRecord,
     pub(super) payload: Payload,
     pub(super) summary: Summary,
+    pub(super) decision_took: Option<Duration>,
+    pub(super) upstream_took: Option<Duration>,
     /// The intent in the spool, once there is one: the record replaces it.
     pub(super) open: Option<OpenCall>,
 }
@@ -56,7 +60,13 @@ impl Trail {
     ) -> Self {
         let id = call_id(clock).to_string();
         let time = Timestamp::from_micros(clock.wall_micros());
-        let mut record = SourceRecord::new(id.clone(), time, kind, namespace.to_string(), Outcome::Interrupted);
+        let mut record = SourceRecord::new(
+            id.clone(),
+            time,
+            kind,
+            namespace.to_string(),
+            Outcome::Interrupted,
+        );
         record.agent = Some(identity.agent.to_string());
         record.identity = Some(strength(identity.strength));
         record.user = identity.user.as_ref().map(ToString::to_string);
@@ -72,6 +82,8 @@ impl Trail {
             record,
             payload: Payload::new(random_bytes()),
             summary: Summary::default(),
+            decision_took: None,
+            upstream_took: None,
             open: None,
         }
     }
@@ -95,7 +107,12 @@ impl Trail {
     }
 
     /// Notes what is called, and the arguments as they may be reported.
-    pub(super) fn recognised(&mut self, subject: &Subject<'_>, classification: &Classification, redaction: &Redaction) {
+    pub(super) fn recognised(
+        &mut self,
+        subject: &Subject<'_>,
+        classification: &Classification,
+        settings: &FleetSettings,
+    ) {
         let record = &mut self.record;
         record.tool = Some(Cow::Owned(subject.tool.name.to_string()));
         record.upstream = subject.tool.upstream.as_ref().map(ToString::to_string);
@@ -104,12 +121,16 @@ impl Trail {
         }
         record.capability = classification.capability.clone().map(Cow::Owned);
         record.risk = Some(Cow::Borrowed(classification.risk.name()));
-        record.risks = classification.risks.iter().map(|risk| Cow::Borrowed(risk.name())).collect();
+        record.risks = classification
+            .risks
+            .iter()
+            .map(|risk| Cow::Borrowed(risk.name()))
+            .collect();
         record.side_effect = Some(Cow::Borrowed(effect(classification.side_effect.kind)));
         let size = subject.argument_bytes().len() as u64;
         record.request_bytes = Some(size);
         record.tokens_in = Some(size.div_ceil(BYTES_PER_TOKEN));
-        self.payload.params = redaction.params(subject.arguments);
+        self.payload.params = reported::params(settings, subject.arguments);
     }
 
     /// Notes the decision.
@@ -136,8 +157,16 @@ impl Trail {
             rule_index: shadow.rule.as_ref().map(|rule| index(rule.index)),
         });
         record.grant = summary.grant.as_ref().map(ToString::to_string);
-        record.decision_us = Some(micros(self.elapsed()));
+        let took = self.clock.since(self.began);
+        record.decision_us = Some(micros(took));
+        self.decision_took = Some(took);
         self.summary = summary;
+    }
+
+    /// Notes how long the upstream took.
+    pub(super) fn forwarded(&mut self, took: Duration) {
+        self.record.upstream_ms = Some(millis(took));
+        self.upstream_took = Some(took);
     }
 
     /// Notes the approval and how long it was waited for.
@@ -187,10 +216,13 @@ const BYTES_PER_TOKEN: u64 = 4;
 const MAX_NAME: usize = 256;
 
 fn bounded_name(name: &str) -> String {
-    name.chars().filter(|character| !character.is_control()).take(MAX_NAME).collect()
+    name.chars()
+        .filter(|character| !character.is_control())
+        .take(MAX_NAME)
+        .collect()
 }
 
-pub(super) fn millis(length: Duration) -> u64 {
+fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 

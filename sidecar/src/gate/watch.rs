@@ -64,7 +64,11 @@ impl Gate {
 
     /// Decides the call again. Arguments that cannot be read again count as denied.
     fn is_denied_now(&self, flight: &Flight) -> bool {
-        let parsed = flight.parked.arguments.as_deref().map(|bytes| Document::parse(bytes, ACCEPTED));
+        let parsed = flight
+            .parked
+            .arguments
+            .as_deref()
+            .map(|bytes| Document::parse(bytes, ACCEPTED));
         let arguments = match &parsed {
             None => None,
             Some(Ok(document)) => Some(document.root()),

@@ -14,7 +14,7 @@ use std::fmt;
 use tools::id::{AgentId, UserId};
 
 pub use resolve::{Identities, IdentityError};
-pub use scope::AgentScope;
+pub use scope::{AgentScope, Coverage};
 
 /// The agent id of a caller without a credential.
 pub const ANONYMOUS: &str = "anonymous";

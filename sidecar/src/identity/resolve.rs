@@ -1,9 +1,9 @@
 //! From the headers of a request to an identity.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use tools::id::AgentId;
 
-use super::{ANONYMOUS, AgentScope, Identity, Strength};
+use super::{ANONYMOUS, AgentScope, Coverage, Identity, Strength};
 
 /// Why a caller is not served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,15 +36,20 @@ pub enum IdentityError {
         /// The agent.
         agent: AgentId,
     },
+    /// The sidecar has no credential yet, so it can speak for nobody.
+    #[error("this sidecar has not enrolled with its control plane yet; try again in a moment")]
+    NotEnrolled,
 }
 
 impl IdentityError {
-    /// Whether the caller is known and merely not served here (403), as opposed to not authenticated (401).
-    pub fn is_forbidden(&self) -> bool {
+    /// The status of the answer: 401 for who is not authenticated, 403 for who is and is not served here, 503 while nobody
+    /// can be.
+    pub fn status(&self) -> StatusCode {
         match self {
-            Self::OutOfScope { .. } => true,
+            Self::OutOfScope { .. } => StatusCode::FORBIDDEN,
+            Self::NotEnrolled => StatusCode::SERVICE_UNAVAILABLE,
             Self::Required | Self::Unreadable | Self::Unverifiable | Self::Name(_) | Self::Bound { .. } => {
-                false
+                StatusCode::UNAUTHORIZED
             }
         }
     }
@@ -102,12 +107,12 @@ fn named(agent: AgentId, strength: Strength) -> Identity {
 }
 
 fn within(identity: Identity, scope: &AgentScope) -> Result<Identity, IdentityError> {
-    if scope.covers(&identity.agent) {
-        Ok(identity)
-    } else {
-        Err(IdentityError::OutOfScope {
+    match scope.covers(&identity.agent) {
+        Coverage::Covered => Ok(identity),
+        Coverage::Unknown => Err(IdentityError::NotEnrolled),
+        Coverage::Outside => Err(IdentityError::OutOfScope {
             agent: identity.agent,
-        })
+        }),
     }
 }
 

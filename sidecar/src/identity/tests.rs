@@ -89,7 +89,21 @@ fn an_agent_outside_the_credential_is_refused() {
     let resolve = |agent: &str| identities.resolve(&headers(&[&format!("Bearer agent:{agent}")]), &narrowed);
     assert!(resolve("support-7").is_ok());
     for agent in ["support-8", "sales-7"] {
-        assert!(resolve(agent).unwrap_err().is_forbidden());
+        assert_eq!(resolve(agent).unwrap_err().status(), http::StatusCode::FORBIDDEN);
     }
-    assert!(!AgentScope::default().covers(&"anyone".parse().unwrap()));
+    assert_eq!(
+        AgentScope::new(Vec::new(), Vec::new()).covers(&"anyone".parse().unwrap()),
+        Coverage::Outside
+    );
+}
+
+#[test]
+fn before_enrolment_nobody_is_served() {
+    let refused = Identities::new(None, false)
+        .resolve(&headers(&["Bearer agent:a"]), &AgentScope::default())
+        .unwrap_err();
+    assert_eq!(
+        (refused.clone(), refused.status().as_u16()),
+        (IdentityError::NotEnrolled, 503)
+    );
 }

@@ -18,9 +18,7 @@ use super::splice;
 use super::stream::Opening;
 use super::version;
 use crate::agent::state::{self, AgentState};
-use crate::gate::{
-    Arguments, CallReport, CallRequest, CancelCause, End, Patience, TraceContext, Unreadable,
-};
+use crate::gate::{Arguments, CallReport, CallRequest, CancelCause, End, Patience, TraceContext, Unreadable};
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
 use crate::upstream::{AnswerKind, Era, UpstreamAnswer};
@@ -154,7 +152,10 @@ pub(super) async fn unreadable(
     match &report.end {
         End::Refused(refusal) if !envelope::is_no_json(&error) => {
             let is_modern = version::era(headers, None) == version::Era::Modern;
-            Answer::message(answer::result_message(id, &denial::refused(&report, refusal, is_modern)))
+            Answer::message(answer::result_message(
+                id,
+                &denial::refused(&report, refusal, is_modern),
+            ))
         }
         _ => Answer::error(&ProtocolError::parse(error.to_string()), Some(id)),
     }
@@ -167,7 +168,9 @@ fn render(exchange: &Exchange<'_>, report: &CallReport, name: &str) -> Answer {
             let text = format!("The call was allowed and has no answer: {error}");
             exchange.result(&denial::failed(&text, exchange.is_modern))
         }
-        End::Refused(refusal) if refusal.is_hidden || refusal.reason == chain::vocabulary::Reason::UnknownTool => {
+        End::Refused(refusal)
+            if refusal.is_hidden || refusal.reason == chain::vocabulary::Reason::UnknownTool =>
+        {
             exchange.error(&ProtocolError::invalid_params(format!("Unknown tool: {name}")))
         }
         End::Refused(refusal) => exchange.result(&denial::refused(report, refusal, exchange.is_modern)),
@@ -190,8 +193,11 @@ fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer) -> Answer {
             let result = splice::with_member(&upstream.raw, "resultType", b"\"complete\"");
             exchange.result(result.as_deref().unwrap_or(&upstream.raw))
         }
-        AnswerKind::Result if !exchange.is_modern && upstream.era == Era::Modern && wants_input(&upstream.raw) => {
-            let text = "The tool asks for input in a way that this client's protocol revision has no words for.";
+        AnswerKind::Result
+            if !exchange.is_modern && upstream.era == Era::Modern && wants_input(&upstream.raw) =>
+        {
+            let text =
+                "The tool asks for input in a way that this client's protocol revision has no words for.";
             exchange.result(&denial::failed(text, false))
         }
         AnswerKind::Result => exchange.result(&upstream.raw),

@@ -52,7 +52,11 @@ impl<'r> DecisionView<'r> {
             && refusal.reason == chain::vocabulary::Reason::ApprovalPending;
         let rule = report.summary.rule.as_ref();
         Self {
-            action: if waits { Action::HumanApproval.as_str() } else { Action::Deny.as_str() },
+            action: if waits {
+                Action::HumanApproval.as_str()
+            } else {
+                Action::Deny.as_str()
+            },
             reason: refusal.reason.name(),
             rule: rule.map(|rule| rule.policy.as_str()),
             rule_index: rule.map(|rule| rule.index),
@@ -72,7 +76,11 @@ impl<'r> DecisionView<'r> {
 
 /// The text for the model.
 pub fn text(refusal: &Refusal) -> String {
-    format!("Toolgate did not run this call. {}. {}", refusal.message.trim_end_matches('.'), refusal.advice())
+    format!(
+        "Toolgate did not run this call. {}. {}",
+        refusal.message.trim_end_matches('.'),
+        refusal.advice()
+    )
 }
 
 /// A `CallToolResult` that says why the call did not run.

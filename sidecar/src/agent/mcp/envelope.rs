@@ -140,7 +140,7 @@ pub struct Remains {
 
 /// Looks through a refused message. Where a key comes twice the first one counts: nothing is decided on it.
 pub fn remains(body: &[u8]) -> Remains {
-    let id = scan::member(body, "id").and_then(|id| whole(id, |node| RequestId::read(node)));
+    let id = scan::member(body, "id").and_then(|id| whole(id, RequestId::read));
     let is_call = scan::member(body, "method") == Some(b"\"tools/call\"");
     let tool = scan::member(body, "params")
         .filter(|_| is_call)

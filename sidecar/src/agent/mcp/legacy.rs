@@ -22,13 +22,18 @@ pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
         .and_then(|params| params.get("protocolVersion"))
         .and_then(Node::as_str);
     let Some(asked) = asked else {
-        return exchange.error(&ProtocolError::invalid_params("params.protocolVersion must be a string"));
+        return exchange.error(&ProtocolError::invalid_params(
+            "params.protocolVersion must be a string",
+        ));
     };
     let version = Legacy::parse(&asked).unwrap_or(Legacy::NEWEST);
     let session = match exchange.state.sessions.begin(exchange.identity, version) {
         Ok(session) => session,
         Err(error) => {
-            return exchange.error(&ProtocolError::refused(StatusCode::SERVICE_UNAVAILABLE, error.to_string()));
+            return exchange.error(&ProtocolError::refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                error.to_string(),
+            ));
         }
     };
     let result = json!({

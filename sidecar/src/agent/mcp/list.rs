@@ -23,7 +23,11 @@ pub(super) fn list(exchange: &Exchange<'_>) -> Answer {
     let after = match cursor.map(read_cursor) {
         None => None,
         Some(Some(after)) => Some(after),
-        Some(None) => return exchange.error(&ProtocolError::invalid_params("the cursor is not one of this server")),
+        Some(None) => {
+            return exchange.error(&ProtocolError::invalid_params(
+                "the cursor is not one of this server",
+            ));
+        }
     };
     let tools = exchange.state.gate.visible_tools(exchange.identity);
     let mut page = Vec::with_capacity(4096);

@@ -70,7 +70,11 @@ impl Answer {
                 *response.status_mut() = status;
                 response
             }
-            Self::Message { status, bytes, session } => {
+            Self::Message {
+                status,
+                bytes,
+                session,
+            } => {
                 let mut response = answer::json(bytes);
                 *response.status_mut() = status;
                 if let Some(id) = session.and_then(|id| HeaderValue::try_from(id).ok()) {
@@ -120,7 +124,7 @@ pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Res
     let identity = match state.identify(&parts.headers) {
         Ok(identity) => identity,
         Err(error) => {
-            return ProtocolError::refused(state::status(&error), error.to_string()).response(None);
+            return ProtocolError::refused(error.status(), error.to_string()).response(None);
         }
     };
     let body = match body::read(body, state.limits.message_bytes).await {
@@ -131,7 +135,10 @@ pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Res
         }
     };
     let cancel = CancellationToken::new();
-    let is_modern = parts.headers.get(VERSION_HEADER).is_some_and(|value| value == MODERN);
+    let is_modern = parts
+        .headers
+        .get(VERSION_HEADER)
+        .is_some_and(|value| value == MODERN);
     let when_abandoned = if is_modern {
         WhenAbandoned::Cancel(cancel.clone())
     } else {
@@ -198,7 +205,11 @@ async fn serve(
     }
 }
 
-async fn serve_modern(exchange: &Exchange<'_>, method: &str, open: Option<oneshot::Sender<Opening>>) -> Answer {
+async fn serve_modern(
+    exchange: &Exchange<'_>,
+    method: &str,
+    open: Option<oneshot::Sender<Opening>>,
+) -> Answer {
     if let Err(error) = modern::check(exchange.headers, method, exchange.params) {
         return exchange.error(&error);
     }
@@ -226,9 +237,12 @@ async fn serve_legacy(
         Ok(session) => session,
         Err(error) => return exchange.error(&error),
     };
-    let _in_use = session
-        .as_ref()
-        .map(|session| exchange.state.sessions.call(session, exchange.id, exchange.cancel));
+    let _in_use = session.as_ref().map(|session| {
+        exchange
+            .state
+            .sessions
+            .call(session, exchange.id, exchange.cancel)
+    });
     let exchange = Exchange {
         session: session.as_ref(),
         ..exchange

@@ -18,7 +18,7 @@ use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Use;
 use crate::agent::attended::Attended;
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
-use crate::agent::state::{self, AgentState};
+use crate::agent::state::AgentState;
 use crate::gate::Changes;
 use crate::identity::Identity;
 use crate::upstream::with_progress_token;
@@ -47,7 +47,10 @@ pub fn of_call(work: Attended<Answer>, opening: Opening) -> Response {
             if let Some(answer) = live.answer.take() {
                 // Everything that came before the answer is in the channel now.
                 if let Some(event) = live.progress.as_mut().and_then(|(waiting, token)| {
-                    waiting.try_recv().ok().map(|params| progress_event(&params, token))
+                    waiting
+                        .try_recv()
+                        .ok()
+                        .map(|params| progress_event(&params, token))
                 }) {
                     live.answer = Some(answer);
                     return Some((event, Some(live)));
@@ -56,7 +59,9 @@ pub fn of_call(work: Attended<Answer>, opening: Opening) -> Response {
             }
             let progress = async {
                 match &mut live.progress {
-                    Some((waiting, token)) => waiting.recv().await.map(|params| progress_event(&params, token)),
+                    Some((waiting, token)) => {
+                        waiting.recv().await.map(|params| progress_event(&params, token))
+                    }
                     None => std::future::pending().await,
                 }
             };
@@ -96,7 +101,7 @@ pub async fn get(State(state): State<Arc<AgentState>>, request: Request) -> Resp
 fn open_session_stream(state: &Arc<AgentState>, headers: &HeaderMap) -> Result<Response, ProtocolError> {
     let identity = state
         .identify(headers)
-        .map_err(|error| ProtocolError::refused(state::status(&error), error.to_string()))?;
+        .map_err(|error| ProtocolError::refused(error.status(), error.to_string()))?;
     legacy::check_version(headers).map_err(|mut error| {
         error.status = StatusCode::METHOD_NOT_ALLOWED;
         error
@@ -135,13 +140,16 @@ pub async fn delete(State(state): State<Arc<AgentState>>, request: Request) -> R
     let headers = request.headers();
     let identity = match state.identify(headers) {
         Ok(identity) => identity,
-        Err(error) => return ProtocolError::refused(state::status(&error), error.to_string()).response(None),
+        Err(error) => return ProtocolError::refused(error.status(), error.to_string()).response(None),
     };
     let id = headers.get(SESSION_ID).map(|id| id.to_str().unwrap_or_default());
     match id {
-        Some(id) if state.sessions.end(id, &identity) => Answer::Status(StatusCode::NO_CONTENT).into_response(),
+        Some(id) if state.sessions.end(id, &identity) => {
+            Answer::Status(StatusCode::NO_CONTENT).into_response()
+        }
         Some(_) => ProtocolError::unknown_session().response(None),
-        None => ProtocolError::refused(StatusCode::METHOD_NOT_ALLOWED, "there is no session to end").response(None),
+        None => ProtocolError::refused(StatusCode::METHOD_NOT_ALLOWED, "there is no session to end")
+            .response(None),
     }
 }
 
@@ -155,7 +163,11 @@ pub(super) fn listen(exchange: &Exchange<'_>) -> Answer {
         == Some(true);
     let id = String::from_utf8_lossy(exchange.id.raw()).into_owned();
     let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
-    let honoured = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
+    let honoured = if wants_tools {
+        json!({"toolsListChanged": true})
+    } else {
+        json!({})
+    };
     let acknowledged = format!(r#"{{{meta},"notifications":{honoured}}}"#);
     let first = sse::event(&notification(
         "notifications/subscriptions/acknowledged",
@@ -163,7 +175,10 @@ pub(super) fn listen(exchange: &Exchange<'_>) -> Answer {
     ));
     let changed = if wants_tools {
         let params = format!("{{{meta}}}");
-        sse::event(&notification("notifications/tools/list_changed", Some(params.as_bytes())))
+        sse::event(&notification(
+            "notifications/tools/list_changed",
+            Some(params.as_bytes()),
+        ))
     } else {
         COMMENT
     };

@@ -83,7 +83,9 @@ async fn answer(
 /// Reads the body's fields; an unknown one is an error.
 fn read(root: Node<'_>) -> Result<Asked<'_>, Problem> {
     if root.kind() != Kind::Object {
-        return Err(Problem::bad_request("the request body must be a JSON object with \"tool\""));
+        return Err(Problem::bad_request(
+            "the request body must be a JSON object with \"tool\"",
+        ));
     }
     let mut asked = Asked::default();
     let mut arguments_key: Option<String> = None;
@@ -95,7 +97,8 @@ fn read(root: Node<'_>) -> Result<Asked<'_>, Problem> {
         match key.as_ref() {
             "agent" => {
                 let agent = text("agent", value)?;
-                let agent = AgentId::try_from(agent.as_str()).map_err(|error| Problem::bad_request(error.to_string()))?;
+                let agent = AgentId::try_from(agent.as_str())
+                    .map_err(|error| Problem::bad_request(error.to_string()))?;
                 asked.agent = Some(agent);
             }
             "tool" => asked.tool = text("tool", value)?,
@@ -137,7 +140,9 @@ fn speaker(
         (Some(identity), Some(agent)) if identity.agent == agent => Ok(identity),
         (Some(identity), Some(agent)) => match identity.strength {
             Strength::Asserted => asserted(agent),
-            Strength::Anonymous | Strength::Bound | Strength::Verified if state.is_operator(headers) => asserted(agent),
+            Strength::Anonymous | Strength::Bound | Strength::Verified if state.is_operator(headers) => {
+                asserted(agent)
+            }
             Strength::Anonymous => Err(Problem::forbidden(
                 "the \"agent\" field needs a credential beside it; send \"Authorization: Bearer agent:<id>\"",
             )),
@@ -191,7 +196,10 @@ fn render(report: &AskReport) -> Response {
         put("code", json!(refusal.reason.name()));
         let wait = refusal.retry_after;
         if let Some(wait) = wait {
-            put("retry_after_ms", json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
+            put(
+                "retry_after_ms",
+                json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            );
         }
         let mut response = (StatusCode::FORBIDDEN, Value::Object(body).to_string()).into_response();
         let seconds = wait.map(|wait| wait.as_millis().div_ceil(1000).max(1).to_string());

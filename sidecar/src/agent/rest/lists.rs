@@ -101,6 +101,12 @@ pub(super) async fn servers(State(state): State<Arc<AgentState>>, headers: Heade
     if let Err(problem) = super::identify(&state, &headers) {
         return problem.into_response();
     }
-    let views: Vec<ServerView> = state.gate.upstreams().states().into_iter().map(ServerView::from).collect();
+    let views: Vec<ServerView> = state
+        .gate
+        .upstreams()
+        .states()
+        .into_iter()
+        .map(ServerView::from)
+        .collect();
     Json(views).into_response()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use net::problem::Problem;
 use tools::json::{Document, JsonError, JsonErrorKind};
 
@@ -37,10 +37,9 @@ pub fn open_routes() -> Router<Arc<AgentState>> {
 }
 
 fn refused(error: &IdentityError) -> Problem {
-    if error.is_forbidden() {
-        Problem::forbidden(error.to_string())
-    } else {
-        Problem::unauthenticated(error.to_string())
+    match error.status() {
+        StatusCode::UNAUTHORIZED => Problem::unauthenticated(error.to_string()),
+        status => Problem::new(status, error.to_string()),
     }
 }
 
@@ -50,7 +49,7 @@ fn identify(state: &AgentState, headers: &HeaderMap) -> Result<Identity, Problem
 
 fn too_large(limit: usize) -> Problem {
     Problem::new(
-        http::StatusCode::PAYLOAD_TOO_LARGE,
+        StatusCode::PAYLOAD_TOO_LARGE,
         format!("the request body is larger than limits.message_bytes ({limit} bytes)"),
     )
 }
@@ -77,7 +76,9 @@ fn unacceptable(error: &JsonError) -> Problem {
         | JsonErrorKind::LoneSurrogate
         | JsonErrorKind::Exponent
         | JsonErrorKind::UnexpectedEnd
-        | JsonErrorKind::Syntax => Problem::bad_request(format!("the request body is not acceptable JSON: {error}")),
+        | JsonErrorKind::Syntax => {
+            Problem::bad_request(format!("the request body is not acceptable JSON: {error}"))
+        }
     }
 }
 

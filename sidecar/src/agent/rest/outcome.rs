@@ -50,7 +50,9 @@ impl Outcome {
         match &report.end {
             End::Answered(answer) => match answer.kind {
                 AnswerKind::Result => {
-                    let error = answer.is_failure().then(|| "the tool answered with an error; see result".to_owned());
+                    let error = answer
+                        .is_failure()
+                        .then(|| "the tool answered with an error; see result".to_owned());
                     Self::Json(StatusCode::OK, answered(&report, &answer.raw, error))
                 }
                 AnswerKind::Error => {
@@ -173,8 +175,14 @@ fn problem(report: &CallReport, status: StatusCode, detail: String) -> Problem {
         .with("id", &report.id)
         .with("trace_id", &report.trace_id)
         .with("policy", action_name(&report.summary))
-        .with("policy_rule", report.summary.rule.as_ref().map(|rule| rule.policy.as_str()))
-        .with("latency_ms", u64::try_from(report.latency.as_millis()).unwrap_or(u64::MAX));
+        .with(
+            "policy_rule",
+            report.summary.rule.as_ref().map(|rule| rule.policy.as_str()),
+        )
+        .with(
+            "latency_ms",
+            u64::try_from(report.latency.as_millis()).unwrap_or(u64::MAX),
+        );
     if let Some(approval) = &report.approval {
         problem = problem.with("approval_id", approval);
     }
@@ -184,7 +192,8 @@ fn problem(report: &CallReport, status: StatusCode, detail: String) -> Problem {
 /// The problem of a call that did not run.
 fn refused(report: &CallReport, refusal: &Refusal) -> Problem {
     if refusal.is_hidden || refusal.reason == Reason::UnknownTool {
-        return Problem::not_found(format!("there is no tool {:?} here", report.tool)).with("trace_id", &report.trace_id);
+        return Problem::not_found(format!("there is no tool {:?} here", report.tool))
+            .with("trace_id", &report.trace_id);
     }
     let problem = problem(report, refusal.status(), refusal.message.clone())
         .with("policy", Action::Deny.as_str())
@@ -216,7 +225,10 @@ pub(super) fn with_refusal(problem: Problem, summary: &Summary, refusal: &Refusa
     }
     if let Some(wait) = refusal.retry_after {
         let seconds = wait.as_millis().div_ceil(1000).max(1);
-        problem = problem.with("retry_after_ms", u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        problem = problem.with(
+            "retry_after_ms",
+            u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        );
         if let Ok(seconds) = HeaderValue::try_from(seconds.to_string()) {
             problem = problem.with_header(header::RETRY_AFTER, seconds);
         }
@@ -243,5 +255,7 @@ fn error_message(raw: &[u8]) -> Option<String> {
     struct ErrorObject {
         message: String,
     }
-    serde_json::from_slice::<ErrorObject>(raw).ok().map(|error| error.message)
+    serde_json::from_slice::<ErrorObject>(raw)
+        .ok()
+        .map(|error| error.message)
 }

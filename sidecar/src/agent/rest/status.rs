@@ -41,7 +41,11 @@ pub(super) async fn ready(State(state): State<Arc<AgentState>>) -> Response {
     let has_room = state.gate.spool().has_room();
     let is_draining = state.shutdown.is_cancelled();
     let is_ready = is_fresh && has_room && !is_draining;
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if is_ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let body = json!({
         "status": if is_ready { "ready" } else { "not ready" },
         "lease": lease,

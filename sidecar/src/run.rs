@@ -1,0 +1,78 @@
+//! A sidecar as a process of its own: its listener, and its end on a signal.
+
+use std::io;
+use std::sync::Arc;
+
+use config::Config;
+use net::clock::Clock;
+use net::listen::{self, ListenError};
+use net::serve::{self, Limits};
+use net::tls::{ServerFiles, ServerTls, TlsError};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::start::{Options, StartError, start};
+
+/// Why the process ends with an error.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The sidecar cannot start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The listener cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The certificate files cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Signals cannot be taken.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] io::Error),
+}
+
+/// Serves agents until SIGTERM or SIGINT, then drains.
+///
+/// # Errors
+/// When the sidecar cannot start or its address cannot be bound; nothing is served then.
+pub async fn run(config: &Config) -> Result<(), RunError> {
+    let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+    net::shutdown::on_signal(&shutdown, &tasks).map_err(RunError::Signals)?;
+    let tls = match (&config.tls.cert_file, &config.tls.key_file) {
+        (Some(cert_file), Some(key_file)) => {
+            let files = ServerFiles {
+                cert_file: cert_file.clone(),
+                key_file: key_file.clone(),
+                client_ca_file: config.tls.client_ca_file.clone(),
+            };
+            Some(Arc::new(ServerTls::load(files, Clock::machine()).await?))
+        }
+        _ => None,
+    };
+    let setting = if config.listen.agent.is_some() {
+        "listen.agent"
+    } else {
+        "port"
+    };
+    let listener = listen::bind(config.agent_address(), setting).await?;
+    let sidecar = start(Options::from_config(Arc::new(config.clone()))?)?;
+    match listener.local_addr() {
+        Ok(address) => tracing::info!(%address, tls = tls.is_some(), "sidecar serves agents"),
+        Err(error) => tracing::info!(%error, "sidecar serves agents"),
+    }
+    let limits = Limits {
+        drain: config.drain.seconds,
+        ..Limits::default()
+    };
+    let closing = CancellationToken::new();
+    let serving = serve::serve(listener, tls, sidecar.router(), limits, closing.clone());
+    let ending = async {
+        shutdown.cancelled().await;
+        sidecar.begin_shutdown();
+        closing.cancel();
+    };
+    tokio::join!(serving, ending);
+    sidecar.shutdown().await;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! From the configuration to what each room is told.
+
+use std::sync::Arc;
+
+use config::Config;
+use config::model::{McpServer, Prefix, Separator, Sync, Transport};
+use net::clock::Clock;
+
+use crate::agent::names::Names;
+use crate::agent::state::Limits;
+use crate::control::{self, JoinProof, Link};
+use crate::gate::LocalRules;
+use crate::spool::{self, SyncMode};
+use crate::upstream::{HttpSpec, RetryPolicy, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
+
+/// Where the control plane is.
+pub(crate) fn link(config: &Config) -> Option<Link> {
+    Some(Link::Url {
+        url: config.control_plane.url.clone()?,
+        ca_file: config.control_plane.ca_cert.clone(),
+    })
+}
+
+/// What the sidecar enrols by.
+pub(crate) fn join(config: &Config) -> Option<JoinProof> {
+    config.control_plane.token_file.clone().map(JoinProof::TokenFile)
+}
+
+/// The link.
+pub(crate) fn control(
+    config: &Config,
+    link: Link,
+    join: Option<JoinProof>,
+    clock: &Clock,
+) -> control::Options {
+    let mut options = control::Options::new(link, config.spool_dir());
+    options.join = join;
+    options.name = config.sidecar.name.clone().unwrap_or_else(host_name);
+    options.labels.clone_from(&config.sidecar.labels);
+    options.agents = config
+        .sidecar
+        .agents
+        .iter()
+        .map(|glob| glob.as_str().to_owned())
+        .collect();
+    options.upstreams = config
+        .mcp_servers
+        .iter()
+        .map(|server| server.name.to_string())
+        .collect();
+    options.staleness_write = Some(config.staleness.write);
+    options.staleness_read = Some(config.staleness.read);
+    options.clock = clock.clone();
+    options
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "sidecar".to_owned(), |name| name.trim().to_owned())
+}
+
+/// The queue of records.
+pub(crate) fn spool(config: &Config, clock: &Clock) -> spool::Options {
+    let mut options = spool::Options::new(config.spool_dir());
+    options.sync = match config.spool.sync {
+        Sync::Auto => SyncMode::Auto,
+        Sync::Process => SyncMode::Process,
+        Sync::Disk => SyncMode::Disk,
+    };
+    options.max_bytes = config.spool.max_bytes;
+    options.clock = clock.clone();
+    options
+}
+
+/// The upstreams.
+pub(crate) fn upstreams(config: &Config) -> Vec<UpstreamSpec> {
+    config
+        .mcp_servers
+        .iter()
+        .map(|server| upstream(config, server))
+        .collect()
+}
+
+fn upstream(config: &Config, server: &McpServer) -> UpstreamSpec {
+    let exposed = |values: &std::collections::BTreeMap<String, config::Secret>| {
+        values
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect()
+    };
+    let transport = match server.transport {
+        Transport::Stdio => TransportSpec::Stdio(StdioSpec {
+            command: server.command.clone().unwrap_or_default(),
+            args: server
+                .args
+                .iter()
+                .map(|argument| argument.expose().to_owned())
+                .collect(),
+            env: exposed(&server.env),
+        }),
+        Transport::StreamableHttp => TransportSpec::StreamableHttp(HttpSpec {
+            url: server.url.clone().unwrap_or_default(),
+            headers: exposed(&server.headers),
+            tls: None,
+        }),
+    };
+    UpstreamSpec {
+        name: Arc::from(server.name.as_str()),
+        transport,
+        forward_identity: server.forward_identity,
+        limits: UpstreamLimits {
+            message_bytes: config.limits.message_bytes,
+            ..UpstreamLimits::default()
+        },
+        retry: RetryPolicy::default(),
+    }
+}
+
+/// Bounds of what agents send.
+pub(crate) fn limits(config: &Config) -> Limits {
+    Limits {
+        message_bytes: config.limits.message_bytes,
+        argument_bytes: config.limits.argument_bytes,
+        argument_depth: config.limits.depth,
+    }
+}
+
+/// How tools are named towards agents.
+pub(crate) fn names(config: &Config) -> Names {
+    let separator = match config.expose.separator {
+        Separator::Dot => ".",
+        Separator::Underscores => "__",
+    };
+    let unprefixed = match (config.expose.prefix, config.mcp_servers.first()) {
+        (Prefix::Never, Some(only)) => Some(only.name.to_string()),
+        (Prefix::Never, None) | (Prefix::Always, _) => None,
+    };
+    Names {
+        separator: separator.to_owned(),
+        unprefixed,
+    }
+}
+
+/// What is stricter here than in the fleet.
+pub(crate) fn local_rules(config: &Config) -> LocalRules {
+    LocalRules {
+        loop_max: config.r#loop.max,
+        hide_denied_tools: config.hide_denied_tools,
+    }
+}

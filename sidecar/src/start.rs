@@ -1,0 +1,210 @@
+//! Puts the parts of a sidecar together, and takes them apart again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use config::Config;
+use net::clock::Clock;
+use net::host::AllowedHosts;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tools::id::AgentId;
+
+use crate::agent::attended::Tasks;
+use crate::agent::calls::Calls;
+use crate::agent::mcp::session::Sessions;
+use crate::agent::state::{AgentState, OperatorCheck};
+use crate::control::{Control, JoinProof, Link};
+use crate::gate::{Gate, Parts};
+use crate::identity::Identities;
+use crate::metrics::Metrics;
+use crate::registry::Registry;
+use crate::settings;
+use crate::spool::{Spool, SpoolError};
+use crate::upstream::Upstreams;
+use crate::{agent, control, publish};
+
+/// Legacy sessions at once.
+const MAX_SESSIONS: usize = 10_000;
+/// A legacy session that is not used for this long ends.
+const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often idle sessions are looked for.
+const SESSION_CHECK: Duration = Duration::from_secs(30);
+/// How long calls that were ended may take to write their records.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
+
+/// What a sidecar is started with.
+pub struct Options {
+    /// The configuration; the sidecar uses its part.
+    pub config: Arc<Config>,
+    /// How the control plane is reached.
+    pub link: Link,
+    /// What a new sidecar proves itself by; one that has enrolled before has its renewal secret.
+    pub join: Option<JoinProof>,
+    /// Time.
+    pub clock: Clock,
+    /// Fixes every caller to one agent.
+    pub bound_agent: Option<AgentId>,
+    /// Tells operators, where both planes share a port.
+    pub operators: Option<OperatorCheck>,
+}
+
+impl Options {
+    /// Options as the configuration says.
+    ///
+    /// # Errors
+    /// When it names no control plane.
+    pub fn from_config(config: Arc<Config>) -> Result<Self, StartError> {
+        Ok(Self {
+            link: settings::link(&config).ok_or(StartError::NoControlPlane)?,
+            join: settings::join(&config),
+            config,
+            clock: Clock::machine(),
+            bound_agent: None,
+            operators: None,
+        })
+    }
+}
+
+/// Why a sidecar cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration names no control plane.
+    #[error(
+        "control_plane.url is not set; set it, or the variable TOOLGATE_CONTROL_URL, to the control plane's gRPC address"
+    )]
+    NoControlPlane,
+    /// The queue of records cannot be opened.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The link to the control plane cannot start.
+    #[error(transparent)]
+    Link(#[from] control::StartError),
+}
+
+/// A running sidecar.
+pub struct Sidecar {
+    state: Arc<AgentState>,
+    router: Router,
+    control: Control,
+    upstreams: Arc<Upstreams>,
+    tasks: TaskTracker,
+    calls: TaskTracker,
+    stop: CancellationToken,
+    drain: Duration,
+}
+
+/// Starts a sidecar: it recovers its spool, goes on with the snapshot it kept, connects to its control plane and its
+/// upstreams in the background, and serves what it is asked. Blocks on the disk for a moment; needs a runtime.
+///
+/// # Errors
+/// When the spool or the kept credentials cannot be used. An unreachable control plane is no error.
+pub fn start(options: Options) -> Result<Sidecar, StartError> {
+    let Options {
+        config,
+        link,
+        join,
+        clock,
+        bound_agent,
+        operators,
+    } = options;
+    let spool = Spool::open(&settings::spool(&config, &clock))?;
+    let control = Control::start(&settings::control(&config, link, join, &clock), spool.clone())?;
+    let upstreams = Arc::new(Upstreams::start(settings::upstreams(&config)));
+    let registry = Registry::new();
+    let (tasks, calls) = (TaskTracker::new(), TaskTracker::new());
+    let stop = CancellationToken::new();
+    registry.follow(&upstreams, &tasks, &stop);
+    let metrics = Arc::new(Metrics::new());
+    let gate = Arc::new(Gate::new(Parts {
+        control: control.clone(),
+        spool,
+        registry: registry.clone(),
+        upstreams: Arc::clone(&upstreams),
+        local: settings::local_rules(&config),
+        configured_agents: config.sidecar.agents.clone(),
+        metrics: Arc::clone(&metrics),
+        clock: clock.clone(),
+        shutdown: stop.clone(),
+    }));
+    let state = Arc::new(AgentState {
+        gate: Arc::clone(&gate),
+        identities: Identities::new(bound_agent, config.auth.require_authentication),
+        operators,
+        sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
+        calls: Calls::new(clock),
+        tasks: Tasks::new(calls.clone()),
+        limits: settings::limits(&config),
+        names: settings::names(&config),
+        metrics,
+        shutdown: stop.clone(),
+    });
+    tasks.spawn(gate.watch());
+    tasks.spawn(publish::follow(registry, control.clone(), stop.clone()));
+    tasks.spawn(end_idle_sessions(Arc::clone(&state)));
+    Ok(Sidecar {
+        router: agent::router(Arc::clone(&state), AllowedHosts::new(&config.listen.hosts)),
+        state,
+        control,
+        upstreams,
+        tasks,
+        calls,
+        stop,
+        drain: config.drain.seconds,
+    })
+}
+
+async fn end_idle_sessions(state: Arc<AgentState>) {
+    loop {
+        tokio::select! {
+            () = state.shutdown.cancelled() => return,
+            () = tokio::time::sleep(SESSION_CHECK) => state.sessions.end_idle(),
+        }
+    }
+}
+
+impl Sidecar {
+    /// What agents call.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// The link to the control plane.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.state.gate
+    }
+
+    /// Begins the end: long streams close and waits for people end, so that a listener can drain; calls in flight go on.
+    pub fn begin_shutdown(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends the sidecar: calls in flight get the configured time and are then cancelled, every one is recorded, upstreams and
+    /// the link are closed. Listeners must have been drained.
+    pub async fn shutdown(&self) {
+        self.begin_shutdown();
+        self.calls.close();
+        if tokio::time::timeout(self.drain, self.calls.wait()).await.is_err() {
+            self.state.gate.end_all();
+            if tokio::time::timeout(LAST_RECORDS, self.calls.wait())
+                .await
+                .is_err()
+            {
+                tracing::warn!(
+                    calls = self.calls.len(),
+                    "calls did not end in time; they are recorded as interrupted"
+                );
+            }
+        }
+        self.upstreams.shutdown().await;
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.control.shutdown(self.drain).await;
+    }
+}
