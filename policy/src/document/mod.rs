@@ -14,6 +14,7 @@ mod pattern;
 mod selector;
 mod sent;
 
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub use selector::{Selector, TargetKind};
 pub use sent::{DecodeError, FORMAT};
 
 use crate::glob::{Glob, ToolGlob};
+use crate::yaml::Problem;
 
 /// The deepest nesting of `all`, `any` and `not`.
 pub const MAX_CONDITION_DEPTH: usize = 16;
@@ -129,10 +131,40 @@ impl Policy {
         self.namespaces.iter().any(|glob| glob.matches(namespace))
     }
 
+    /// Whether the policy can apply to a sidecar that serves these agents in a namespace.
+    pub fn may_cover(&self, namespace: &str, agents: &[Glob]) -> bool {
+        self.covers_namespace(namespace)
+            && self
+                .agents
+                .iter()
+                .any(|own| agents.iter().any(|served| own.intersects(served)))
+    }
+
     /// Whether the policy applies to an agent.
     pub fn covers_agent(&self, agent: &str) -> bool {
         self.agents.iter().any(|glob| glob.matches(agent))
     }
+}
+
+/// Reports every name that several policies have.
+pub fn duplicate_names<'p>(policies: impl IntoIterator<Item = &'p Policy>) -> Vec<Problem> {
+    let mut first: HashMap<&PolicyName, &Policy> = HashMap::new();
+    let mut problems = Vec::new();
+    for policy in policies {
+        let Some(other) = first.insert(&policy.name, policy) else {
+            continue;
+        };
+        let file = |policy: &Policy| policy.source_file.clone().unwrap_or_else(|| Arc::from("the API"));
+        problems.push(Problem {
+            file: file(policy),
+            line: 0,
+            column: 0,
+            path: "name".to_owned(),
+            message: format!("policy \"{}\" is also defined in {}", policy.name, file(other)),
+            hint: Some("names are unique in the installation: rename one".to_owned()),
+        });
+    }
+    problems
 }
 
 impl Rule {

@@ -111,3 +111,61 @@ impl super::Condition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Lists, Source, duplicate_names};
+    use super::*;
+
+    fn policy(text: &str) -> Policy {
+        Policy::parse_all("a.yaml", text, &Source::Api, &Lists::none())
+            .unwrap()
+            .remove(0)
+    }
+
+    /// Sidecars of the neighbouring versions read this: a change of it is a change of [`FORMAT`].
+    #[test]
+    fn the_sent_form_is_this_json() {
+        let policy = policy(
+            "name: p\nagent: a*\nrate_limit: {max_total: 5}\nrules:\n  - tools: [x.*]\n    risk: [READ]\n    \
+             paths: [/d*]\n    action: deny\n    condition: {not: {field: 'a[*].b', operator: in, value: [1e2, x, true]}}\n",
+        );
+        let sent = String::from_utf8(policy.to_sent().unwrap()).unwrap();
+        let expected = concat!(
+            r#"{"format":1,"name":"p","agents":["a*"],"namespaces":["*"],"kind":"standard","mode":"enforce","#,
+            r#""rate_limit":{"max_total":5},"rules":[{"line":5,"tools":["x.*"],"#,
+            r#""selectors":[{"risk":["READ"]},{"targets":["paths",["/d*"]]}],"action":"deny","#,
+            r#""condition":{"not":{"test":{"field":"a[*].b","operator":"in","#,
+            r#""values":[{"number":"100"},{"string":"x"},{"boolean":true}]}}}}],"origin":"api","source_file":"a.yaml"}"#,
+        );
+        assert_eq!(sent, expected);
+    }
+
+    #[test]
+    fn names_defined_twice_are_reported_across_files() {
+        let one = policy("name: p\nagent: a\nrules: [{action: deny}]");
+        let other = Policy {
+            source_file: Some("b.yaml".into()),
+            ..one.clone()
+        };
+        let problems = duplicate_names([&one, &other]);
+        assert_eq!(
+            problems[0].to_string(),
+            "b.yaml policy \"p\" is also defined in a.yaml; names are unique in the installation: rename one"
+        );
+    }
+
+    #[test]
+    fn a_policy_belongs_into_a_snapshot_when_it_can_touch_one_of_its_agents() {
+        let policy = policy("name: p\nagent: ['a*', z]\nnamespace: prod\nrules: [{action: deny}]");
+        let agents = |patterns: &[&str]| {
+            patterns
+                .iter()
+                .map(|text| text.parse().unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert!(policy.may_cover("prod", &agents(&["*b"])));
+        assert!(!policy.may_cover("prod", &agents(&["b*", "y"])));
+        assert!(!policy.may_cover("dev", &agents(&["*"])));
+    }
+}

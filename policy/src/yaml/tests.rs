@@ -150,3 +150,18 @@ fn readers_report_unknown_missing_and_mistyped_keys_at_once() {
         ]
     );
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(3_000))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-c0-9:\\-&*!|>\\[\\]{},'\"#?%@\n \t\u{feff}é~<]{0,60}") {
+        use crate::document::{Lists, Source};
+        for text in [text.clone(), format!("name: p\nagent: a\nrules:\n  - {text}\n")] {
+            match crate::Policy::parse_all("t.yaml", &text, &Source::Api, &Lists::none()) {
+                Ok(_) => {}
+                Err(problems) => proptest::prop_assert!(!problems.is_empty()),
+            }
+        }
+    }
+}
