@@ -22,6 +22,8 @@ pub mod snapshot;
 mod start;
 pub mod stops;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod traces;
 
 pub use metrics::Metrics;

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chain::{payload::payload_digest, record::SourceRecord};
 
 use super::{
-    error::StoreResult,
+    error::{StoreError, StoreResult},
     sidecars::EpochMark,
     types::{Act, Micros},
 };
@@ -12,19 +13,58 @@ use super::{
 /// Sidecar id under which the control plane's own acts stand in the chain.
 pub const OWN_SOURCE: &str = "control-plane";
 
-/// A record as its source sent it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A record as its source sent it, read and checked.
+#[derive(Clone, Debug, PartialEq)]
 pub struct IncomingRecord {
     /// Number within the epoch.
     pub n: u64,
-    /// The exact bytes of the source record.
-    pub source: Bytes,
-    /// The exact bytes of the payload; empty: none.
-    pub payload: Bytes,
+    /// The exact text of the source record.
+    pub source: String,
+    /// What it means.
+    pub record: SourceRecord,
+    /// The exact text of the payload; `None`: none came.
+    pub payload: Option<String>,
+}
+
+impl IncomingRecord {
+    /// Reads what a source sent: canonical text, the number that it was sent under, a payload that has the digest stated in the record.
+    /// Empty payload: none.
+    pub fn decode(n: u64, source: Bytes, payload: Bytes) -> StoreResult<Self> {
+        let invalid = |reason: String| StoreError::Invalid {
+            what: "record",
+            reason,
+        };
+        let record = SourceRecord::decode(&source).map_err(|error| invalid(error.to_string()))?;
+        let source = String::from_utf8(source.into()).map_err(|error| invalid(error.to_string()))?;
+        if record.n != Some(n) {
+            return Err(invalid(format!(
+                "the record sent as number {n} says that it is {:?}",
+                record.n
+            )));
+        }
+        let payload = match payload.len() {
+            0 => None,
+            _ => Some(String::from_utf8(payload.into()).map_err(|error| invalid(error.to_string()))?),
+        };
+        if let Some(text) = &payload {
+            let digest = payload_digest(text).map_err(|error| invalid(error.to_string()))?;
+            if record.payload_digest != Some(digest) {
+                return Err(invalid(format!(
+                    "the payload of number {n} has not the digest that the record states"
+                )));
+            }
+        }
+        Ok(Self {
+            n,
+            source,
+            record,
+            payload,
+        })
+    }
 }
 
 /// Records of one epoch, numbers ascending without holes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IngestBatch {
     /// Sidecar id.
     pub sidecar: String,

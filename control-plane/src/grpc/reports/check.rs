@@ -2,27 +2,12 @@
 
 use policy::glob::Glob;
 use proto::v1::{Record, RecordBatch};
-use serde::Deserialize;
 use tonic::Status;
 
 use crate::auth::Claims;
 use crate::grpc::refusal::Refused;
+use crate::grpc::store_status;
 use crate::store::records::{IncomingRecord, IngestBatch};
-
-/// What of a source record is compared with the credential.
-#[derive(Deserialize)]
-struct Source<'a> {
-    #[serde(borrow)]
-    namespace: std::borrow::Cow<'a, str>,
-    #[serde(borrow, default)]
-    sidecar: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default)]
-    epoch: Option<u64>,
-    #[serde(default)]
-    n: Option<u64>,
-    #[serde(borrow, default)]
-    agent: Option<std::borrow::Cow<'a, str>>,
-}
 
 /// Checks batches against one credential.
 pub(super) struct Checker {
@@ -67,12 +52,10 @@ impl Checker {
                 )));
             }
             before = Some(record.n);
+            let Record { n, source, payload } = record;
+            let record = IncomingRecord::decode(n, source, payload).map_err(store_status)?;
             self.check_one(&record, batch.epoch)?;
-            records.push(IncomingRecord {
-                n: record.n,
-                source: record.source,
-                payload: record.payload,
-            });
+            records.push(record);
         }
         Ok(IngestBatch {
             sidecar: self.claims.sidecar.clone(),
@@ -81,14 +64,8 @@ impl Checker {
         })
     }
 
-    fn check_one(&mut self, record: &Record, epoch: u64) -> Result<(), Status> {
-        let malformed = |error: serde_json::Error| {
-            Status::invalid_argument(format!(
-                "record {} of epoch {epoch} is not a source record: {error}",
-                record.n
-            ))
-        };
-        let source: Source<'_> = serde_json::from_slice(&record.source).map_err(malformed)?;
+    fn check_one(&mut self, record: &IncomingRecord, epoch: u64) -> Result<(), Status> {
+        let source = &record.record;
         if source.namespace != self.claims.namespace {
             return Err(out_of_scope(format!(
                 "record {} is of another namespace",
@@ -104,19 +81,19 @@ impl Checker {
                 record.n
             )));
         }
-        match source.agent {
-            Some(agent) if agent != self.last_agent => {
-                if !self.agents.iter().any(|glob| glob.matches(&agent)) {
+        match &source.agent {
+            Some(agent) if *agent != self.last_agent => {
+                if !self.agents.iter().any(|glob| glob.matches(agent)) {
                     return Err(out_of_scope(format!(
                         "record {} is of agent `{agent}`, which this sidecar may not speak for",
                         record.n
                     )));
                 }
-                self.last_agent = agent.into_owned();
+                self.last_agent.clone_from(agent);
+                Ok(())
             }
-            _ => {}
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -126,6 +103,11 @@ fn out_of_scope(message: String) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use chain::hash::Hash;
+    use chain::record::SourceRecord;
+    use chain::timestamp::Timestamp;
+    use chain::vocabulary::{Outcome, RecordKind};
+
     use super::*;
 
     fn checker() -> Checker {
@@ -140,14 +122,20 @@ mod tests {
     }
 
     fn batch(epoch: u64, numbers: &[u64], agent: &str, namespace: &str) -> RecordBatch {
-        let record = |n: &u64| Record {
-            n: *n,
-            source: serde_json::json!({
-                "id": "x", "namespace": namespace, "sidecar": "s", "epoch": epoch, "n": n, "agent": agent,
-            })
-            .to_string()
-            .into(),
-            payload: Vec::new().into(),
+        let record = |n: &u64| {
+            let time = Timestamp::from_micros(0);
+            let mut source =
+                SourceRecord::new("x".into(), time, RecordKind::Call, namespace.into(), Outcome::Ok);
+            source.sidecar = Some("s".into());
+            source.epoch = Some(epoch);
+            source.n = Some(*n);
+            source.source_prev = Some(Hash::ZERO);
+            source.agent = Some(agent.into());
+            Record {
+                n: *n,
+                source: source.encode().unwrap().into(),
+                payload: Vec::new().into(),
+            }
         };
         RecordBatch {
             epoch,

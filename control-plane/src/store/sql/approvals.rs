@@ -1,0 +1,544 @@
+//! Questions and answers: opening, resolving, listing, the feed of events, deadlines.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chain::hash::Hash;
+
+use super::{
+    SqlStore, acts, by_prefix, claims, random_id, stops, transact,
+    tx::Tx,
+    value::{Arg, Row, args, to_json},
+};
+use crate::store::{
+    approvals::{
+        Approval, ApprovalDraft, ApprovalEvent, ApprovalFilter, ApprovalStatus, Approvals, Binding, Claim,
+        ClaimOutcome, Opened, Resolution,
+    },
+    error::{StoreError, StoreResult},
+    stops::StopSubject,
+    types::{Act, Micros, Revision, Topic},
+};
+
+/// Pending, or approved and unconsumed.
+pub(super) const OPEN: &str = "(status = 'pending' OR (status = 'approved' AND consumed_at IS NULL))";
+
+const COLUMNS: &str = "id, namespace, sidecar, call_id, agent, person, tool, fingerprint, arguments_digest, \
+                       digest_key_id, session, binding, params, classification, policy_rule, rule_index, generation, \
+                       number, message, injection_risk, resources, identity, floors, timeout_us, status, created_at, \
+                       expires_at, resolved_at, resolved_by, resolved_via, reasoning, confidence, consumed_at, \
+                       consumed_by, claim_generation, claim_number, claim_stops, cursor";
+
+#[async_trait]
+impl Approvals for SqlStore {
+    async fn open_approval(&self, draft: ApprovalDraft) -> StoreResult<Opened> {
+        transact!(write self, "opening an approval", tx => open(tx, &draft))
+    }
+
+    async fn approval(&self, id: &str, namespace: Option<&str>) -> StoreResult<Approval> {
+        transact!(read self, "reading an approval", tx => one(tx, id, namespace))
+    }
+
+    async fn approvals(&self, filter: ApprovalFilter) -> StoreResult<Vec<Approval>> {
+        transact!(read self, "listing approvals", tx => list(tx, &filter))
+    }
+
+    async fn resolve_approval(
+        &self,
+        id: &str,
+        resolution: Resolution,
+        act: Option<Act>,
+    ) -> StoreResult<Approval> {
+        transact!(write self, "resolving an approval", tx => resolve(tx, id, &resolution, act.as_ref()))?
+    }
+
+    async fn claim_approval(&self, claim: Claim) -> StoreResult<ClaimOutcome> {
+        transact!(write self, "claiming an approval", tx => claims::claim(tx, &claim))
+    }
+
+    async fn cancel_approval(&self, namespace: &str, id: &str) -> StoreResult<Approval> {
+        transact!(write self, "cancelling an approval", tx => cancel(tx, namespace, id))
+    }
+
+    async fn sweep_approvals(&self) -> StoreResult<u64> {
+        if !transact!(read self, "looking for overdue approvals", tx => any_overdue(tx))? {
+            return Ok(0);
+        }
+        transact!(write self, "ending overdue approvals", tx => sweep(tx))
+    }
+
+    async fn approval_events_after(&self, cursor: u64, limit: u32) -> StoreResult<Vec<ApprovalEvent>> {
+        transact!(read self, "reading approval events", tx => events_after(tx, cursor, limit))
+    }
+}
+
+/// How an approval ends, or what it becomes.
+pub(super) struct Ending<'e> {
+    pub(super) status: ApprovalStatus,
+    pub(super) by: &'e str,
+    pub(super) via: &'e str,
+    pub(super) reasoning: &'e str,
+    pub(super) confidence: Option<f64>,
+    /// The new deadline.
+    pub(super) expires_at: Micros,
+}
+
+impl<'e> Ending<'e> {
+    /// One that no person brought about.
+    pub(super) fn by_system(approval: &Approval, status: ApprovalStatus, via: &'e str, why: &'e str) -> Self {
+        Self {
+            status,
+            by: "system",
+            via,
+            reasoning: why,
+            confidence: None,
+            expires_at: approval.expires_at,
+        }
+    }
+}
+
+/// SHA-256 over namespace and binding, each part with its length.
+fn binding_hash(namespace: &str, binding: &Binding) -> Hash {
+    let parts: [&[u8]; 8] = [
+        namespace.as_bytes(),
+        binding.agent.as_bytes(),
+        binding.user.as_bytes(),
+        binding.tool.as_bytes(),
+        &binding.fingerprint,
+        &binding.arguments_digest,
+        binding.digest_key_id.as_bytes(),
+        binding.session.as_bytes(),
+    ];
+    let mut text = Vec::new();
+    for part in parts {
+        text.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        text.extend_from_slice(part);
+    }
+    Hash::of(&[&text])
+}
+
+/// What stops look at.
+pub(super) fn subject(asked: &ApprovalDraft) -> StopSubject<'_> {
+    StopSubject {
+        namespace: &asked.namespace,
+        agent: &asked.binding.agent,
+        user: &asked.binding.user,
+        session: &asked.binding.session,
+        tool: &asked.binding.tool,
+    }
+}
+
+fn micros(duration: Duration) -> Micros {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+async fn open(tx: &mut Tx, draft: &ApprovalDraft) -> StoreResult<Opened> {
+    let holding = stops::lock_and_read(tx).await?;
+    if let Some(stop) = holding.stops.iter().find(|stop| stop.concerns(&subject(draft))) {
+        return Ok(Opened::Stopped {
+            stop: stop.id.clone(),
+            reason: stop.reason.clone(),
+        });
+    }
+    let binding = binding_hash(&draft.namespace, &draft.binding);
+    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE binding = $1 AND {OPEN} FOR UPDATE");
+    let same = tx
+        .row(&sql, &args![binding.as_bytes()])
+        .await?
+        .as_ref()
+        .map(approval)
+        .transpose()?;
+    let now = tx.now().await?;
+    if let Some(same) = same {
+        match overdue(&same, now) {
+            None => return Ok(Opened::Joined(same)),
+            Some(status) => end(tx, &same, &Ending::by_system(&same, status, "system", ""), now).await?,
+        };
+    }
+    let approval = Approval {
+        id: random_id()?,
+        asked: draft.clone(),
+        status: ApprovalStatus::Pending,
+        created_at: now,
+        expires_at: now.saturating_add(micros(draft.timeout)),
+        resolved_at: None,
+        resolved_by: String::new(),
+        resolved_via: String::new(),
+        reasoning: String::new(),
+        confidence: None,
+        consumed_at: None,
+        consumed_by: String::new(),
+        cursor: 0,
+    };
+    insert(tx, &approval, &binding).await?;
+    let cursor = event(tx, &approval.id, ApprovalStatus::Pending, false, now).await?;
+    Ok(Opened::New(Approval { cursor, ..approval }))
+}
+
+async fn insert(tx: &mut Tx, approval: &Approval, binding: &Hash) -> StoreResult<()> {
+    let asked = &approval.asked;
+    let values = args![
+        &approval.id,
+        &asked.namespace,
+        &asked.sidecar,
+        &asked.call_id,
+        &asked.binding.agent,
+        &asked.binding.user,
+        &asked.binding.tool,
+        &asked.binding.fingerprint,
+        &asked.binding.arguments_digest,
+        &asked.binding.digest_key_id,
+        &asked.binding.session,
+        binding.as_bytes(),
+        &asked.params,
+        &asked.classification,
+        &asked.policy_rule,
+        asked.rule_index,
+        asked.revision.generation,
+        asked.revision.number,
+        &asked.message,
+        asked.injection_risk,
+        to_json("resources", &asked.resources)?,
+        &asked.identity,
+        to_json("floors", &asked.floors)?,
+        micros(asked.timeout),
+        approval.status.name(),
+        approval.created_at,
+        approval.expires_at,
+        None::<i64>,
+        "",
+        "",
+        "",
+        None::<f64>,
+        None::<i64>,
+        "",
+        0_i64,
+        0_i64,
+        0_i64,
+        0_i64,
+    ];
+    tx.insert_many(
+        &format!("INSERT INTO approvals ({COLUMNS})"),
+        &[values.to_vec()],
+        "",
+    )
+    .await?;
+    Ok(())
+}
+
+/// What an open approval has become by its deadline, if that has passed.
+pub(super) fn overdue(approval: &Approval, now: Micros) -> Option<ApprovalStatus> {
+    if approval.expires_at > now || approval.consumed_at.is_some() {
+        return None;
+    }
+    match approval.status {
+        ApprovalStatus::Pending => Some(ApprovalStatus::Timeout),
+        ApprovalStatus::Approved => Some(ApprovalStatus::Expired),
+        ApprovalStatus::Denied
+        | ApprovalStatus::Timeout
+        | ApprovalStatus::Cancelled
+        | ApprovalStatus::Expired => None,
+    }
+}
+
+/// Writes what an approval becomes, with its event. Its row is locked.
+pub(super) async fn end(
+    tx: &mut Tx,
+    before: &Approval,
+    ending: &Ending<'_>,
+    now: Micros,
+) -> StoreResult<Approval> {
+    // The end of an approved one does not take its answer's author away.
+    let answered = before.status == ApprovalStatus::Approved;
+    let mut after = before.clone();
+    after.status = ending.status;
+    after.expires_at = ending.expires_at;
+    if !answered {
+        after.resolved_at = Some(now);
+        after.resolved_by = ending.by.to_owned();
+        after.resolved_via = ending.via.to_owned();
+        after.confidence = ending.confidence;
+    }
+    if !answered || !ending.reasoning.is_empty() {
+        after.reasoning = ending.reasoning.to_owned();
+    }
+    tx.run(
+        "UPDATE approvals SET status = $2, expires_at = $3, resolved_at = $4, resolved_by = $5, resolved_via = $6, \
+         reasoning = $7, confidence = $8 WHERE id = $1",
+        &args![
+            &after.id,
+            after.status.name(),
+            after.expires_at,
+            after.resolved_at,
+            &after.resolved_by,
+            &after.resolved_via,
+            &after.reasoning,
+            after.confidence,
+        ],
+    )
+    .await?;
+    after.cursor = event(tx, &after.id, after.status, false, now).await?;
+    Ok(after)
+}
+
+/// Appends to the feed; answers the event's place.
+pub(super) async fn event(
+    tx: &mut Tx,
+    id: &str,
+    status: ApprovalStatus,
+    consumed: bool,
+    now: Micros,
+) -> StoreResult<u64> {
+    let cursor = tx.take("approvals", 1).await?;
+    tx.run(
+        "INSERT INTO approval_events (cursor, approval, status, consumed, at) VALUES ($1, $2, $3, $4, $5)",
+        &args![cursor, id, status.name(), consumed, now],
+    )
+    .await?;
+    tx.run(
+        "UPDATE approvals SET cursor = $2 WHERE id = $1",
+        &args![id, cursor],
+    )
+    .await?;
+    tx.wake(Topic::Approvals);
+    Ok(cursor)
+}
+
+fn absent(id: &str) -> StoreError {
+    StoreError::NotFound {
+        what: "approval",
+        id: id.to_owned(),
+    }
+}
+
+async fn one(tx: &mut Tx, id: &str, namespace: Option<&str>) -> StoreResult<Approval> {
+    let found = approval(
+        &by_prefix(
+            tx,
+            "approval",
+            &format!("SELECT {COLUMNS} FROM approvals WHERE"),
+            id,
+        )
+        .await?,
+    )?;
+    if namespace.is_some_and(|namespace| namespace != found.asked.namespace) {
+        return Err(absent(id));
+    }
+    Ok(found)
+}
+
+/// The approval with exactly this id, locked.
+pub(super) async fn locked(tx: &mut Tx, id: &str) -> StoreResult<Option<(Approval, Row)>> {
+    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE id = $1 FOR UPDATE");
+    tx.row(&sql, &args![id])
+        .await?
+        .map(|row| Ok((approval(&row)?, row)))
+        .transpose()
+}
+
+/// The inner result is the answer; the outer one says whether the transaction holds (a timeout that was found is kept).
+async fn resolve(
+    tx: &mut Tx,
+    id: &str,
+    resolution: &Resolution,
+    act: Option<&Act>,
+) -> StoreResult<StoreResult<Approval>> {
+    let id = one(tx, id, None).await?.id;
+    let Some((before, _)) = locked(tx, &id).await? else {
+        return Err(absent(&id));
+    };
+    let now = tx.now().await?;
+    if before.status != ApprovalStatus::Pending {
+        return Err(StoreError::AlreadyResolved {
+            id,
+            status: before.status,
+        });
+    }
+    if let Some(status) = overdue(&before, now) {
+        end(
+            tx,
+            &before,
+            &Ending::by_system(&before, status, "system", ""),
+            now,
+        )
+        .await?;
+        return Ok(Err(StoreError::AlreadyResolved { id, status }));
+    }
+    let ending = Ending {
+        status: if resolution.approve {
+            ApprovalStatus::Approved
+        } else {
+            ApprovalStatus::Denied
+        },
+        by: &resolution.by,
+        via: &resolution.via,
+        reasoning: &resolution.reasoning,
+        confidence: resolution.confidence,
+        expires_at: now.saturating_add(micros(resolution.ttl)),
+    };
+    let after = end(tx, &before, &ending, now).await?;
+    if let Some(act) = act {
+        acts::append(tx, act).await?;
+    }
+    Ok(Ok(after))
+}
+
+async fn cancel(tx: &mut Tx, namespace: &str, id: &str) -> StoreResult<Approval> {
+    let found = locked(tx, id)
+        .await?
+        .filter(|(approval, _)| approval.asked.namespace == namespace);
+    let Some((before, _)) = found else {
+        return Err(absent(id));
+    };
+    let open = before.status == ApprovalStatus::Pending
+        || (before.status == ApprovalStatus::Approved && before.consumed_at.is_none());
+    if !open {
+        return Ok(before);
+    }
+    let now = tx.now().await?;
+    let ending = Ending::by_system(&before, ApprovalStatus::Cancelled, "client", "");
+    end(tx, &before, &ending, now).await
+}
+
+/// Locks every open approval that a condition on the row selects, by id.
+pub(super) async fn lock_open(tx: &mut Tx, condition: &str, values: &[Arg]) -> StoreResult<Vec<Approval>> {
+    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE {OPEN} AND {condition} ORDER BY id FOR UPDATE");
+    tx.rows(&sql, values).await?.iter().map(approval).collect()
+}
+
+/// A generation begins: what was approved and not used is taken back.
+pub(super) async fn cancel_unconsumed(tx: &mut Tx, why: &str) -> StoreResult<u64> {
+    let approved = lock_open(tx, "status = 'approved'", &[]).await?;
+    let now = tx.now().await?;
+    for before in &approved {
+        end(
+            tx,
+            before,
+            &Ending::by_system(before, ApprovalStatus::Cancelled, "system", why),
+            now,
+        )
+        .await?;
+    }
+    Ok(approved.len() as u64)
+}
+
+async fn any_overdue(tx: &mut Tx) -> StoreResult<bool> {
+    let now = tx.now().await?;
+    let sql = format!("SELECT id FROM approvals WHERE {OPEN} AND expires_at <= $1 LIMIT 1");
+    Ok(tx.row(&sql, &args![now]).await?.is_some())
+}
+
+async fn sweep(tx: &mut Tx) -> StoreResult<u64> {
+    let now = tx.now().await?;
+    let mut count = 0;
+    for before in lock_open(tx, "expires_at <= $1", &args![now]).await? {
+        if let Some(status) = overdue(&before, now) {
+            end(
+                tx,
+                &before,
+                &Ending::by_system(&before, status, "system", ""),
+                now,
+            )
+            .await?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+async fn list(tx: &mut Tx, filter: &ApprovalFilter) -> StoreResult<Vec<Approval>> {
+    let mut sql = format!("SELECT {COLUMNS} FROM approvals WHERE 1 = 1");
+    let mut values: Vec<Arg> = Vec::new();
+    if let Some(status) = filter.status {
+        values.push(status.name().into());
+        sql.push_str(&format!(" AND status = ${}", values.len()));
+    }
+    if let Some(namespace) = &filter.namespace {
+        values.push(namespace.into());
+        sql.push_str(&format!(" AND namespace = ${}", values.len()));
+    }
+    for (column, glob) in [("agent", &filter.agent), ("tool", &filter.tool)] {
+        let Some(glob) = glob else { continue };
+        let (condition, value) = tx.matches(column, values.len() + 1, glob);
+        values.push(value);
+        sql.push_str(&format!(" AND {condition}"));
+    }
+    if let Some(before) = &filter.before {
+        values.push(before.into());
+        sql.push_str(&format!(
+            " AND (created_at, id) < (SELECT created_at, id FROM approvals WHERE id = ${})",
+            values.len()
+        ));
+    }
+    values.push(if filter.limit == 0 { 100_u32 } else { filter.limit }.into());
+    sql.push_str(&format!(
+        " ORDER BY created_at DESC, id DESC LIMIT ${}",
+        values.len()
+    ));
+    tx.rows(&sql, &values).await?.iter().map(approval).collect()
+}
+
+async fn events_after(tx: &mut Tx, cursor: u64, limit: u32) -> StoreResult<Vec<ApprovalEvent>> {
+    let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("a.{column}")).collect();
+    let sql = format!(
+        "SELECT e.cursor AS event_cursor, e.status AS event_status, e.consumed AS event_consumed, e.at AS event_at, {} \
+         FROM approval_events e JOIN approvals a ON a.id = e.approval WHERE e.cursor > $1 ORDER BY e.cursor LIMIT $2",
+        columns.join(", ")
+    );
+    tx.rows(&sql, &args![cursor, limit])
+        .await?
+        .iter()
+        .map(|row| {
+            Ok(ApprovalEvent {
+                cursor: row.count("event_cursor")?,
+                status: ApprovalStatus::from_name(&row.text("event_status")?)?,
+                consumed: row.flag("event_consumed")?,
+                at: row.int("event_at")?,
+                approval: approval(row)?,
+            })
+        })
+        .collect()
+}
+
+fn approval(row: &Row) -> StoreResult<Approval> {
+    let asked = ApprovalDraft {
+        namespace: row.text("namespace")?,
+        sidecar: row.text("sidecar")?,
+        call_id: row.text("call_id")?,
+        binding: Binding {
+            agent: row.text("agent")?,
+            user: row.text("person")?,
+            tool: row.text("tool")?,
+            fingerprint: row.bytes("fingerprint")?,
+            arguments_digest: row.bytes("arguments_digest")?,
+            digest_key_id: row.text("digest_key_id")?,
+            session: row.text("session")?,
+        },
+        params: row.bytes("params")?.into(),
+        classification: row.bytes("classification")?.into(),
+        policy_rule: row.text("policy_rule")?,
+        rule_index: row.small("rule_index")?,
+        revision: Revision::new(row.count("generation")?, row.count("number")?),
+        message: row.text("message")?,
+        injection_risk: row.flag("injection_risk")?,
+        resources: row.list("resources")?,
+        identity: row.text("identity")?,
+        floors: row.list("floors")?,
+        timeout: Duration::from_micros(row.count("timeout_us")?),
+    };
+    Ok(Approval {
+        id: row.text("id")?,
+        asked,
+        status: ApprovalStatus::from_name(&row.text("status")?)?,
+        created_at: row.int("created_at")?,
+        expires_at: row.int("expires_at")?,
+        resolved_at: row.maybe_int("resolved_at")?,
+        resolved_by: row.text("resolved_by")?,
+        resolved_via: row.text("resolved_via")?,
+        reasoning: row.text("reasoning")?,
+        confidence: row.maybe_real("confidence")?,
+        consumed_at: row.maybe_int("consumed_at")?,
+        consumed_by: row.text("consumed_by")?,
+        cursor: row.count("cursor")?,
+    })
+}

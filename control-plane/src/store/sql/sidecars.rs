@@ -1,0 +1,536 @@
+//! Sidecars: join tokens, identities, epochs, reports.
+
+use async_trait::async_trait;
+
+use super::{
+    SqlStore, acts, desired, epochs, random_id, transact,
+    tx::Tx,
+    value::{Arg, Row, args, from_json, to_json},
+};
+use crate::store::{
+    error::{EnrolRefusal, StoreError, StoreResult},
+    sidecars::{
+        Enrolled, EpochMark, JoinToken, JoinTokenDraft, Redemption, RejectedResource, Resumption, Rollout,
+        Sidecar, SidecarAck, SidecarEvent, SidecarFacts, SidecarHeartbeat, SidecarReport, Sidecars,
+    },
+    types::{Act, Micros, Revision, Topic},
+};
+
+/// Epochs of a generation begin above all that an earlier one can have used, also where a restore forgot them.
+const EPOCHS_PER_GENERATION: u64 = 1_000_000;
+
+#[async_trait]
+impl Sidecars for SqlStore {
+    async fn create_join_token(&self, draft: JoinTokenDraft, act: Act) -> StoreResult<JoinToken> {
+        transact!(write self, "making a join token", tx => create_token(tx, &draft, &act))
+    }
+
+    async fn join_tokens(&self) -> StoreResult<Vec<JoinToken>> {
+        transact!(read self, "reading join tokens", tx => tokens(tx))
+    }
+
+    async fn join_token(&self, hash: [u8; 32]) -> StoreResult<JoinToken> {
+        transact!(read self, "reading a join token", tx => usable_token(tx, &hash))
+    }
+
+    async fn revoke_join_token(&self, id: &str, act: Act) -> StoreResult<()> {
+        transact!(write self, "revoking a join token", tx => revoke_token(tx, id, &act))
+    }
+
+    async fn redeem(&self, redemption: Redemption) -> StoreResult<Enrolled> {
+        transact!(write self, "enrolling a sidecar", tx => redeem(tx, &redemption))
+    }
+
+    async fn resume(&self, resumption: Resumption) -> StoreResult<Enrolled> {
+        transact!(write self, "resuming a sidecar", tx => resume(tx, &resumption))
+    }
+
+    async fn check_renewal(
+        &self,
+        sidecar_id: &str,
+        epoch: u64,
+        renewal_hash: [u8; 32],
+    ) -> StoreResult<Sidecar> {
+        transact!(read self, "checking a renewal", tx => check_renewal(tx, sidecar_id, epoch, &renewal_hash))
+    }
+
+    async fn sidecar(&self, id: &str) -> StoreResult<Sidecar> {
+        transact!(read self, "reading a sidecar", tx => one(tx, id))
+    }
+
+    async fn sidecars(&self, namespace: Option<&str>) -> StoreResult<Vec<Sidecar>> {
+        transact!(read self, "reading sidecars", tx => all(tx, namespace))
+    }
+
+    async fn revoke_sidecar(&self, id: &str, act: Act) -> StoreResult<Sidecar> {
+        transact!(write self, "revoking a sidecar", tx => revoke(tx, id, &act))
+    }
+
+    async fn sidecar_events_after(&self, sequence: u64, limit: u32) -> StoreResult<Vec<SidecarEvent>> {
+        transact!(read self, "reading sidecar events", tx => events_after(tx, sequence, limit))
+    }
+
+    async fn report_sidecars(&self, reports: Vec<SidecarReport>) -> StoreResult<()> {
+        transact!(write self, "writing sidecar reports", tx => report(tx, &reports))
+    }
+
+    async fn rollout(&self, revision: Revision) -> StoreResult<Rollout> {
+        transact!(read self, "reading a rollout", tx => rollout(tx, revision))
+    }
+
+    async fn epoch_marks(&self, sidecar: &str, epochs: Vec<u64>) -> StoreResult<Vec<EpochMark>> {
+        transact!(read self, "reading watermarks", tx => epochs::of_sidecar(tx, sidecar, &epochs))
+    }
+
+    async fn open_marks(&self, sidecars: Vec<String>) -> StoreResult<Vec<EpochMark>> {
+        transact!(read self, "reading watermarks", tx => epochs::open(tx, &sidecars))
+    }
+
+    async fn close_epoch(&self, sidecar: &str, epoch: u64, last: u64) -> StoreResult<EpochMark> {
+        transact!(write self, "closing an epoch", tx => epochs::close(tx, sidecar, epoch, last))
+    }
+}
+
+const TOKEN_COLUMNS: &str =
+    "id, hash, label, namespace, agents, upstreams, created_at, created_by, expires_at, uses_left";
+
+async fn create_token(tx: &mut Tx, draft: &JoinTokenDraft, act: &Act) -> StoreResult<JoinToken> {
+    let now = tx.now().await?;
+    let token = JoinToken {
+        id: random_id()?,
+        label: draft.label.clone(),
+        namespace: draft.namespace.clone(),
+        agents: draft.agents.clone(),
+        upstreams: draft.upstreams.clone(),
+        created_at: now,
+        created_by: draft.created_by.clone(),
+        expires_at: draft
+            .lifetime
+            .map(|lifetime| now.saturating_add(i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX))),
+        uses_left: draft.uses,
+    };
+    let sql =
+        format!("INSERT INTO join_tokens ({TOKEN_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+    tx.run(
+        &sql,
+        &args![
+            &token.id,
+            &draft.hash,
+            &token.label,
+            &token.namespace,
+            to_json("agents", &token.agents)?,
+            to_json("upstreams", &token.upstreams)?,
+            now,
+            &token.created_by,
+            token.expires_at,
+            token.uses_left.map(i64::from),
+        ],
+    )
+    .await?;
+    acts::append(tx, act).await?;
+    Ok(token)
+}
+
+async fn tokens(tx: &mut Tx) -> StoreResult<Vec<JoinToken>> {
+    let now = tx.now().await?;
+    let sql = format!(
+        "SELECT {TOKEN_COLUMNS} FROM join_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1) \
+         AND (uses_left IS NULL OR uses_left > 0) ORDER BY created_at DESC, id"
+    );
+    tx.rows(&sql, &args![now]).await?.iter().map(token).collect()
+}
+
+async fn usable_token(tx: &mut Tx, hash: &[u8; 32]) -> StoreResult<JoinToken> {
+    let sql = format!("SELECT {TOKEN_COLUMNS}, revoked_at FROM join_tokens WHERE hash = $1 FOR UPDATE");
+    // A reading transaction must not lock: the use is checked again when the token is redeemed.
+    let sql = if tx.reads_only() {
+        sql.replace(" FOR UPDATE", "")
+    } else {
+        sql
+    };
+    let Some(row) = tx.row(&sql, &args![hash]).await? else {
+        return Err(EnrolRefusal::UnknownToken.into());
+    };
+    let found = token(&row)?;
+    let now = tx.now().await?;
+    if row.maybe_int("revoked_at")?.is_some() || found.expires_at.is_some_and(|end| end <= now) {
+        return Err(EnrolRefusal::TokenExpired.into());
+    }
+    if found.uses_left == Some(0) {
+        return Err(EnrolRefusal::TokenUsedUp.into());
+    }
+    Ok(found)
+}
+
+async fn revoke_token(tx: &mut Tx, id: &str, act: &Act) -> StoreResult<()> {
+    let now = tx.now().await?;
+    let touched = tx
+        .run(
+            "UPDATE join_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+            &args![id, now],
+        )
+        .await?;
+    if touched == 0 {
+        return Err(StoreError::NotFound {
+            what: "join token",
+            id: id.to_owned(),
+        });
+    }
+    acts::append(tx, act).await?;
+    Ok(())
+}
+
+fn token(row: &Row) -> StoreResult<JoinToken> {
+    Ok(JoinToken {
+        id: row.text("id")?,
+        label: row.text("label")?,
+        namespace: row.text("namespace")?,
+        agents: row.list("agents")?,
+        upstreams: row.list("upstreams")?,
+        created_at: row.int("created_at")?,
+        created_by: row.text("created_by")?,
+        expires_at: row.maybe_int("expires_at")?,
+        uses_left: row
+            .maybe_int("uses_left")?
+            .map(|left| u32::try_from(left).unwrap_or(u32::MAX)),
+    })
+}
+
+async fn first_epoch(tx: &mut Tx) -> StoreResult<u64> {
+    let generation = tx
+        .one("SELECT generation FROM revision", &[])
+        .await?
+        .count("generation")?;
+    Ok(generation.saturating_sub(1) * EPOCHS_PER_GENERATION + 1)
+}
+
+async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
+    let token = usable_token(tx, &redemption.token_hash).await?;
+    tx.run(
+        "UPDATE join_tokens SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left IS NOT NULL",
+        &args![&token.id],
+    )
+    .await?;
+    let id = match &redemption.sidecar_id {
+        Some(id) => id.clone(),
+        None => random_id()?,
+    };
+    let now = tx.now().await?;
+    let epoch = first_epoch(tx).await?;
+    let facts = &redemption.facts;
+    let inserted = tx
+        .run(
+            "INSERT INTO sidecars (id, namespace, name, labels, version, contract, agents, upstreams, epoch, \
+             renewal_hash, enrolled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+             ON CONFLICT (id) DO NOTHING",
+            &args![
+                &id,
+                &token.namespace,
+                &facts.name,
+                to_json("labels", &facts.labels)?,
+                &facts.version,
+                facts.contract,
+                to_json("agents", &redemption.agents)?,
+                to_json("upstreams", &redemption.upstreams)?,
+                epoch,
+                &redemption.renewal_hash,
+                now,
+            ],
+        )
+        .await?;
+    if inserted == 0 {
+        return Err(StoreError::Conflict {
+            reason: format!("sidecar {id} has enrolled before"),
+        });
+    }
+    let details = serde_json::json!({ "sidecar": id, "name": facts.name, "join_token": token.id });
+    let act = Act::new("mesh.sidecar_enrol", &format!("join token {}", token.id), details)
+        .in_namespace(&token.namespace);
+    let enrolled = begin_epoch(tx, &id, epoch, now).await?;
+    acts::append(tx, &act).await?;
+    Ok(enrolled)
+}
+
+async fn resume(tx: &mut Tx, resumption: &Resumption) -> StoreResult<Enrolled> {
+    let id = &resumption.sidecar_id;
+    let sql = "SELECT epoch, renewal_hash, revoked_at FROM sidecars WHERE id = $1 FOR UPDATE";
+    let row = tx.row(sql, &args![id]).await?;
+    let before = known(row, id, &resumption.renewal_hash)?;
+    let epoch = (before + 1).max(first_epoch(tx).await?);
+    let now = tx.now().await?;
+    let facts = &resumption.facts;
+    tx.run(
+        "UPDATE sidecars SET epoch = $2, name = $3, labels = $4, version = $5, contract = $6 WHERE id = $1",
+        &args![
+            id,
+            epoch,
+            &facts.name,
+            to_json("labels", &facts.labels)?,
+            &facts.version,
+            facts.contract,
+        ],
+    )
+    .await?;
+    for (column, globs) in [
+        ("agents", &resumption.agents),
+        ("upstreams", &resumption.upstreams),
+    ] {
+        let Some(globs) = globs else { continue };
+        let sql = format!("UPDATE sidecars SET {column} = $2 WHERE id = $1");
+        tx.run(&sql, &args![id, to_json("globs", globs)?]).await?;
+    }
+    begin_epoch(tx, id, epoch, now).await
+}
+
+/// Checks a secret and the tombstone; answers the present epoch.
+fn known(row: Option<Row>, id: &str, renewal_hash: &[u8; 32]) -> StoreResult<u64> {
+    let Some(row) = row else {
+        return Err(EnrolRefusal::UnknownSidecar(id.to_owned()).into());
+    };
+    if row.hash("renewal_hash")? != *renewal_hash {
+        return Err(EnrolRefusal::WrongSecret(id.to_owned()).into());
+    }
+    if row.maybe_int("revoked_at")?.is_some() {
+        return Err(EnrolRefusal::Revoked(id.to_owned()).into());
+    }
+    row.count("epoch")
+}
+
+async fn begin_epoch(tx: &mut Tx, id: &str, epoch: u64, now: Micros) -> StoreResult<Enrolled> {
+    let generation = tx
+        .one("SELECT generation FROM chain_head", &[])
+        .await?
+        .count("generation")?;
+    tx.run(
+        "INSERT INTO epochs (sidecar, epoch, started_at, generation, committed, settled, source_hash, closed) \
+         VALUES ($1, $2, $3, $4, 0, 0, $5, $6)",
+        &args![id, epoch, now, generation, &[0_u8; 32], false],
+    )
+    .await?;
+    event(tx, id, epoch, false).await?;
+    let open = epochs::marks(
+        tx,
+        "sidecar = $1 AND epoch < $2 AND NOT closed",
+        &args![id, epoch],
+    )
+    .await?;
+    Ok(Enrolled {
+        sidecar: one(tx, id).await?,
+        open_epochs: open,
+        database_time: now,
+    })
+}
+
+async fn event(tx: &mut Tx, id: &str, epoch: u64, revoked: bool) -> StoreResult<()> {
+    let sequence = tx.take("sidecars", 1).await?;
+    tx.run(
+        "INSERT INTO sidecar_events (sequence, sidecar, epoch, revoked) VALUES ($1, $2, $3, $4)",
+        &args![sequence, id, epoch, revoked],
+    )
+    .await?;
+    tx.wake(Topic::Sidecars);
+    Ok(())
+}
+
+async fn check_renewal(tx: &mut Tx, id: &str, epoch: u64, renewal_hash: &[u8; 32]) -> StoreResult<Sidecar> {
+    let row = tx
+        .row(
+            "SELECT epoch, renewal_hash, revoked_at FROM sidecars WHERE id = $1",
+            &args![id],
+        )
+        .await?;
+    let current = known(row, id, renewal_hash)?;
+    if current != epoch {
+        return Err(EnrolRefusal::StaleEpoch {
+            sidecar: id.to_owned(),
+            asked: epoch,
+            current,
+        }
+        .into());
+    }
+    one(tx, id).await
+}
+
+const SIDECARS: &str = "SELECT s.id, s.namespace, s.name, s.labels, s.version, s.contract, s.agents, s.upstreams, s.epoch, \
+     s.enrolled_at, s.revoked_at, s.revoked_by, h.seen_at, h.lease_age_ms, h.high_water, h.open_intents, \
+     h.stop_sequence, a.generation, a.number, a.apply_us, a.rejected, a.at AS acked_at FROM sidecars s \
+     LEFT JOIN heartbeats h ON h.sidecar = s.id AND h.epoch = s.epoch \
+     LEFT JOIN acks a ON a.sidecar = s.id AND a.epoch = s.epoch";
+
+async fn one(tx: &mut Tx, id: &str) -> StoreResult<Sidecar> {
+    match tx.row(&format!("{SIDECARS} WHERE s.id = $1"), &args![id]).await? {
+        Some(row) => sidecar(&row),
+        None => Err(StoreError::NotFound {
+            what: "sidecar",
+            id: id.to_owned(),
+        }),
+    }
+}
+
+async fn all(tx: &mut Tx, namespace: Option<&str>) -> StoreResult<Vec<Sidecar>> {
+    let mut sidecars: Vec<Sidecar> = tx
+        .rows(&format!("{SIDECARS} ORDER BY s.name, s.id"), &[])
+        .await?
+        .iter()
+        .map(sidecar)
+        .collect::<StoreResult<_>>()?;
+    sidecars.retain(|sidecar| namespace.is_none_or(|namespace| namespace == sidecar.namespace));
+    Ok(sidecars)
+}
+
+async fn revoke(tx: &mut Tx, id: &str, act: &Act) -> StoreResult<Sidecar> {
+    let row = tx
+        .row(
+            "SELECT epoch, revoked_at FROM sidecars WHERE id = $1 FOR UPDATE",
+            &args![id],
+        )
+        .await?;
+    let Some(row) = row else {
+        return Err(StoreError::NotFound {
+            what: "sidecar",
+            id: id.to_owned(),
+        });
+    };
+    if row.maybe_int("revoked_at")?.is_none() {
+        let now = tx.now().await?;
+        tx.run(
+            "UPDATE sidecars SET revoked_at = $2, revoked_by = $3 WHERE id = $1",
+            &args![id, now, &act.by],
+        )
+        .await?;
+        event(tx, id, row.count("epoch")?, true).await?;
+        acts::append(tx, act).await?;
+    }
+    one(tx, id).await
+}
+
+async fn events_after(tx: &mut Tx, sequence: u64, limit: u32) -> StoreResult<Vec<SidecarEvent>> {
+    tx.rows(
+        "SELECT sequence, sidecar, epoch, revoked FROM sidecar_events WHERE sequence > $1 ORDER BY sequence LIMIT $2",
+        &args![sequence, limit],
+    )
+    .await?
+    .iter()
+    .map(|row| {
+        Ok(SidecarEvent {
+            sequence: row.count("sequence")?,
+            sidecar: row.text("sidecar")?,
+            epoch: row.count("epoch")?,
+            revoked: row.flag("revoked")?,
+        })
+    })
+    .collect()
+}
+
+async fn report(tx: &mut Tx, reports: &[SidecarReport]) -> StoreResult<()> {
+    let now = tx.now().await?;
+    // One row per sidecar, in the order of ids, so that two replicas do not lock crosswise.
+    let mut heartbeats = std::collections::BTreeMap::new();
+    let mut acks = std::collections::BTreeMap::new();
+    for report in reports {
+        if let Some(heartbeat) = &report.heartbeat {
+            heartbeats.insert(
+                (&report.sidecar, report.epoch),
+                heartbeat_row(report, heartbeat, now),
+            );
+        }
+        if let Some(ack) = &report.ack {
+            acks.insert(&report.sidecar, ack_row(report, ack, now)?);
+        }
+    }
+    tx.insert_many(
+        "INSERT INTO heartbeats (sidecar, epoch, seen_at, lease_age_ms, high_water, open_intents, stop_sequence)",
+        &heartbeats.into_values().collect::<Vec<_>>(),
+        "ON CONFLICT (sidecar, epoch) DO UPDATE SET seen_at = excluded.seen_at, lease_age_ms = excluded.lease_age_ms, \
+         high_water = excluded.high_water, open_intents = excluded.open_intents, stop_sequence = excluded.stop_sequence",
+    )
+    .await?;
+    tx.insert_many(
+        "INSERT INTO acks (sidecar, epoch, generation, number, apply_us, rejected, at)",
+        &acks.into_values().collect::<Vec<_>>(),
+        "ON CONFLICT (sidecar) DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation, \
+         number = excluded.number, apply_us = excluded.apply_us, rejected = excluded.rejected, at = excluded.at \
+         WHERE excluded.epoch >= acks.epoch",
+    )
+    .await?;
+    Ok(())
+}
+
+fn heartbeat_row(report: &SidecarReport, heartbeat: &SidecarHeartbeat, now: Micros) -> Vec<Arg> {
+    args![
+        &report.sidecar,
+        report.epoch,
+        now,
+        heartbeat.lease_age_ms,
+        heartbeat.high_water,
+        heartbeat.open_intents,
+        heartbeat.stop_sequence,
+    ]
+    .to_vec()
+}
+
+fn ack_row(report: &SidecarReport, ack: &SidecarAck, now: Micros) -> StoreResult<Vec<Arg>> {
+    Ok(args![
+        &report.sidecar,
+        report.epoch,
+        ack.revision.generation,
+        ack.revision.number,
+        ack.apply_us,
+        to_json("rejected resources", &ack.rejected)?,
+        now,
+    ]
+    .to_vec())
+}
+
+async fn rollout(tx: &mut Tx, revision: Revision) -> StoreResult<Rollout> {
+    let mut sidecars = all(tx, None).await?;
+    sidecars.retain(|sidecar| sidecar.revoked.is_none());
+    Ok(Rollout {
+        revision,
+        committed_at: desired::committed_at(tx, revision).await?,
+        database_time: tx.now().await?,
+        sidecars,
+    })
+}
+
+fn sidecar(row: &Row) -> StoreResult<Sidecar> {
+    let number = |column: &str| {
+        Ok::<_, StoreError>(u64::try_from(row.maybe_int(column)?.unwrap_or_default()).unwrap_or_default())
+    };
+    let ack = match row.maybe_text("rejected")? {
+        None => None,
+        Some(rejected) => Some(SidecarAck {
+            revision: Revision::new(number("generation")?, number("number")?),
+            apply_us: number("apply_us")?,
+            rejected: from_json::<Vec<RejectedResource>>("rejected resources", &rejected)?,
+        }),
+    };
+    let revoked = match row.maybe_int("revoked_at")? {
+        None => None,
+        Some(at) => Some((at, row.maybe_text("revoked_by")?.unwrap_or_default())),
+    };
+    Ok(Sidecar {
+        id: row.text("id")?,
+        namespace: row.text("namespace")?,
+        facts: SidecarFacts {
+            name: row.text("name")?,
+            labels: from_json("labels", &row.text("labels")?)?,
+            version: row.text("version")?,
+            contract: row.small("contract")?,
+        },
+        agents: row.list("agents")?,
+        upstreams: row.list("upstreams")?,
+        epoch: row.count("epoch")?,
+        enrolled_at: row.int("enrolled_at")?,
+        revoked,
+        last_seen: row.maybe_int("seen_at")?.unwrap_or_default(),
+        heartbeat: SidecarHeartbeat {
+            lease_age_ms: number("lease_age_ms")?,
+            high_water: number("high_water")?,
+            open_intents: u32::try_from(number("open_intents")?).unwrap_or(u32::MAX),
+            stop_sequence: number("stop_sequence")?,
+        },
+        ack,
+        acked_at: row.maybe_int("acked_at")?.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,90 @@
+//! The store in one SQLite file, for one process.
+
+use std::{path::Path, time::Duration};
+
+use sqlx::{
+    SqlitePool,
+    migrate::{Migration, MigrationType, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::{
+    error::{StoreError, StoreResult},
+    sql::{Database, SqlStore, Wakes, migration_failed},
+};
+
+const START: &str = include_str!("../../../../migrations/sqlite/0001_start.sql");
+/// Connections that only read.
+const READERS: u32 = 4;
+
+fn migrations() -> Migrator {
+    let all = vec![Migration::new(
+        1,
+        "start".into(),
+        MigrationType::Simple,
+        START.into(),
+        false,
+    )];
+    Migrator {
+        migrations: all.into(),
+        ..Migrator::DEFAULT
+    }
+}
+
+fn unreachable(path: &Path, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Unreachable {
+        at: path.display().to_string(),
+        reason: format!("{reason}; check that the folder exists and is writable, or set `storage_path`"),
+    }
+}
+
+async fn pool(path: &Path, connections: u32) -> StoreResult<SqlitePool> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10));
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(Duration::from_secs(30))
+        .connect_with(options)
+        .await
+        .map_err(|error| unreachable(path, error))
+}
+
+/// Makes the file for this user only, if it is not there.
+fn ensure_file(path: &Path) -> StoreResult<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map(|_| ())
+        .map_err(|error| unreachable(path, error))
+}
+
+async fn migrated(path: &Path) -> StoreResult<SqlitePool> {
+    ensure_file(path)?;
+    let writer = pool(path, 1).await?;
+    migrations()
+        .run(&writer)
+        .await
+        .map_err(|error| migration_failed(path.display().to_string(), &error))?;
+    Ok(writer)
+}
+
+/// Brings the schema of a file to this build's version.
+pub async fn migrate(path: &Path) -> StoreResult<()> {
+    migrated(path).await?.close().await;
+    Ok(())
+}
+
+/// Opens the store in a file, which is made if it is not there.
+pub(crate) async fn connect(path: &Path) -> StoreResult<SqlStore> {
+    let writer = migrated(path).await?;
+    let readers = pool(path, READERS).await?;
+    let store = SqlStore::new(Database::Sqlite { writer, readers }, Wakes::new());
+    store.adopt().await?;
+    Ok(store)
+}
