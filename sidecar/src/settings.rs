@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use config::Config;
-use config::model::{McpServer, Prefix, Separator, Sync, Transport};
+use config::model::{McpServer, Params, Prefix, Separator, Sync, Transport};
 use net::clock::Clock;
 
 use crate::agent::names::Names;
 use crate::agent::state::Limits;
+use crate::control::redact::ParamsMode;
 use crate::control::{self, JoinProof, Link};
 use crate::gate::LocalRules;
 use crate::spool::{self, SyncMode};
@@ -146,5 +147,11 @@ pub(crate) fn local_rules(config: &Config) -> LocalRules {
     LocalRules {
         loop_max: config.r#loop.max,
         hide_denied_tools: config.hide_denied_tools,
+        params: match config.traces.params {
+            Params::Full => ParamsMode::Full,
+            Params::Redacted => ParamsMode::Redacted,
+            Params::Digest => ParamsMode::Digest,
+        },
+        redact: config.traces.redact.clone(),
     }
 }

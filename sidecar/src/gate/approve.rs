@@ -58,7 +58,9 @@ impl Gate {
         trail.asked(&approval, Duration::ZERO);
         if approval.status == ApprovalStatus::Pending {
             self.loops.waits(key, began.saturating_add(self.left(&approval)));
-            if let Some(told) = request.patience.on_pending.take() {
+            let left = self.left(&approval);
+            let limit = request.patience.wait.map_or(left, |wait| wait.min(left));
+            if let Some(told) = request.patience.on_pending.take_if(|_| !limit.is_zero()) {
                 told(PendingApproval {
                     approval: approval.id.clone(),
                     call: trail.id.clone(),
@@ -66,11 +68,6 @@ impl Gate {
                     summary: trail.summary.clone(),
                 });
             }
-            let limit = request
-                .patience
-                .wait
-                .unwrap_or(Duration::MAX)
-                .min(self.left(&approval));
             approval = tokio::select! {
                 biased;
                 waited = approvals.wait(&approval, limit) => waited.map_err(|error| unavailable(&error))?,
@@ -186,13 +183,15 @@ impl Gate {
         trail: &Trail,
         binding: &Binding,
     ) -> Question {
-        let params = trail.payload.params.as_ref();
+        // The approver sees the arguments whole but for secrets, whatever is recorded of them.
+        let redactor = self.redactor(&self.control.snapshot());
+        let params = subject.arguments.map(|node| redactor.redacted(node));
         let rule = decision.rule.as_ref();
         Question {
             call_id: trail.id.clone(),
             binding: binding.clone(),
-            params: params.map_or_else(Bytes::new, |params| {
-                Bytes::copy_from_slice(params.get().as_bytes())
+            params: params.map_or(Bytes::from_static(b"{}"), |params| {
+                Bytes::copy_from_slice(params.as_bytes())
             }),
             classification: serde_json::to_vec(subject.classification().as_ref())
                 .unwrap_or_default()

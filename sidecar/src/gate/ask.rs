@@ -134,7 +134,7 @@ impl Gate {
         };
         let classification = subject.classification();
         let view = self.control.snapshot();
-        trail.recognised(&subject, &classification, &view.settings);
+        trail.recognised(&subject, &classification, &self.redactor(&view));
         report.tool = subject.tool.name.to_string();
         report.classification = Some(classification.as_ref().clone());
 

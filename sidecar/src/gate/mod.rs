@@ -41,6 +41,7 @@ pub use trace::{TraceContext, call_id, hex, random_bytes};
 pub use verdict::Summary;
 
 use crate::agent::names::Names;
+use crate::control::redact::ParamsMode;
 use crate::control::{Control, SidecarIdentity};
 use crate::identity::AgentScope;
 use crate::metrics::Metrics;
@@ -48,14 +49,19 @@ use crate::registry::Registry;
 use crate::spool::Spool;
 use crate::upstream::Upstreams;
 use flight::InFlight;
+use reported::KnownRedactor;
 
 /// What a sidecar's own configuration tightens.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LocalRules {
     /// Equal calls in ten seconds before a loop is seen.
     pub loop_max: Option<u32>,
     /// Leave out of lists what cannot run, whatever the fleet says.
     pub hide_denied_tools: bool,
+    /// What of the arguments is reported at most.
+    pub params: ParamsMode,
+    /// More keys and paths that are masked.
+    pub redact: Vec<String>,
 }
 
 /// Everything that a gate works with.
@@ -94,6 +100,7 @@ pub struct Gate {
     loops: LoopDetector,
     in_flight: InFlight,
     scope: ArcSwapOption<KnownScope>,
+    redactor: ArcSwapOption<KnownRedactor>,
 }
 
 /// The scope that was made of an identity.
@@ -129,6 +136,7 @@ impl Gate {
             loops: LoopDetector::new(),
             in_flight: InFlight::default(),
             scope: ArcSwapOption::empty(),
+            redactor: ArcSwapOption::empty(),
         }
     }
 

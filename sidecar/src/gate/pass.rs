@@ -54,7 +54,8 @@ impl Gate {
         let classification = subject.classification();
         let is_plain_read = classification.plain_read;
         let view = self.control.snapshot();
-        trail.recognised(&subject, &classification, &view.settings);
+        let redactor = self.redactor(&view);
+        trail.recognised(&subject, &classification, &redactor);
 
         self.not_stopped(&subject)?;
         self.fresh_enough(is_plain_read)?;

@@ -1,6 +1,7 @@
 //! What is known of a call so far, and the record that it becomes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chain::hash::Hash;
@@ -10,16 +11,15 @@ use chain::timestamp::Timestamp;
 use chain::vocabulary::{self, Outcome, Reason, RecordKind};
 use net::clock::Clock;
 use policy::document::Action;
-use proto::body::FleetSettings;
 use tools::classify::{Classification, SideEffectKind};
 use tools::id::Namespace;
 
 use super::call::CallRequest;
-use super::reported;
 use super::subject::Subject;
 use super::trace::{TraceContext, call_id, random_bytes};
 use super::verdict::Summary;
 use crate::control::approvals::{Approval, ApprovalStatus};
+use crate::control::redact::Redactor;
 use crate::identity::{Identity, Strength};
 use crate::spool::{Draft, OpenCall};
 
@@ -33,6 +33,7 @@ pub(super) struct Trail {
     pub(super) record: SourceRecord,
     pub(super) payload: Payload,
     pub(super) summary: Summary,
+    redactor: Option<Arc<Redactor>>,
     pub(super) decision_took: Option<Duration>,
     pub(super) upstream_took: Option<Duration>,
     /// The intent in the spool, once there is one: the record replaces it.
@@ -82,6 +83,7 @@ impl Trail {
             record,
             payload: Payload::new(random_bytes()),
             summary: Summary::default(),
+            redactor: None,
             decision_took: None,
             upstream_took: None,
             open: None,
@@ -111,7 +113,7 @@ impl Trail {
         &mut self,
         subject: &Subject<'_>,
         classification: &Classification,
-        settings: &FleetSettings,
+        redactor: &Arc<Redactor>,
     ) {
         let record = &mut self.record;
         record.tool = Some(Cow::Owned(subject.tool.name.to_string()));
@@ -130,7 +132,8 @@ impl Trail {
         let size = subject.argument_bytes().len() as u64;
         record.request_bytes = Some(size);
         record.tokens_in = Some(size.div_ceil(BYTES_PER_TOKEN));
-        self.payload.params = reported::params(settings, subject.arguments);
+        self.payload.params = subject.arguments.and_then(|node| redactor.params(node));
+        self.redactor = Some(Arc::clone(redactor));
     }
 
     /// Notes the decision.
@@ -201,7 +204,10 @@ impl Trail {
         record.response_bytes = ending.response_bytes;
         record.tokens_out = ending.response_bytes.map(|size| size.div_ceil(BYTES_PER_TOKEN));
         record.latency_ms = Some(millis(elapsed));
-        self.payload.error = ending.error;
+        self.payload.error = ending.error.map(|error| match &self.redactor {
+            Some(redactor) => redactor.text(&error).into_owned(),
+            None => error,
+        });
         let draft = Draft {
             source: self.record,
             payload: Some(self.payload),
