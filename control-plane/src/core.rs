@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chain::link::MacKey;
 use net::clock::Clock;
+use net::host::AllowedHosts;
+use policy::document::Lists;
 use proto::body::{self, FleetSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +93,12 @@ pub struct Core {
     pub admin_token: AdminToken,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
+    /// Names under which this server is called, for callers that a browser could stand behind.
+    pub hosts: AllowedHosts,
+    /// Lists that policies may name.
+    pub lists: Lists,
+    /// Keys by which the MACs of records are verified.
+    pub trace_keys: Vec<MacKey>,
     /// What happens at the first use of an upstream, where pins are kept.
     pub first_use: Pinning,
     /// Bounds of streams.

@@ -51,6 +51,8 @@ pub struct Options {
     pub trace_key: Option<String>,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
+    /// Host names under which operators call this server, beside loopback names and IP addresses.
+    pub hosts: Vec<String>,
     /// What the fleet decides for every sidecar.
     pub settings: FleetSettings,
     /// The configuration's own policies, in their order.
@@ -82,6 +84,7 @@ impl Options {
             admin_token: None,
             trace_key: None,
             loopback_operators: false,
+            hosts: Vec::new(),
             settings: FleetSettings::default(),
             policies: Vec::new(),
             policy_dir: None,
@@ -116,6 +119,7 @@ impl From<&Config> for Options {
             admin_token: text(&config.auth.admin_token),
             trace_key: text(&config.trace_key),
             loopback_operators: config.auth.loopback_operators,
+            hosts: config.listen.hosts.clone(),
             settings: settings(config),
             policies: config.policies.clone(),
             policy_dir: config.policy_dir.clone(),

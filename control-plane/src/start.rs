@@ -1,9 +1,13 @@
 //! Starting and ending a control plane.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chain::link::MacKey;
 use config::Config;
+use http::{HeaderMap, Method, Uri};
+use net::host::AllowedHosts;
 use policy::yaml::Problem;
 use serde_json::json;
 use tokio::sync::watch;
@@ -13,7 +17,7 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::approvals::{self, Approvals};
-use crate::auth::{AdminToken, AdminTokenError, Sidecars};
+use crate::auth::{self, AdminToken, AdminTokenError, Sidecars};
 use crate::core::Core;
 use crate::documents::{self, Folder};
 use crate::keys::{KeyError, KeyRing, MasterKey, MasterKeyError, hex};
@@ -125,6 +129,9 @@ async fn assemble(
         checkpoints: watch::Sender::new(None),
         admin_token,
         loopback_operators: options.loopback_operators,
+        hosts: AllowedHosts::new(options.hosts),
+        lists: options.lists,
+        trace_keys: trace_key(&options.trace_key).into_iter().collect(),
         first_use: options.first_use,
         limits: options.limits,
         lifetimes: options.lifetimes,
@@ -136,6 +143,11 @@ async fn assemble(
         store,
         keys,
     }))
+}
+
+/// The key of the records' MACs, as it is named in them.
+fn trace_key(text: &Option<String>) -> Option<MacKey> {
+    MacKey::new("trace", text.as_deref()?.as_bytes())
 }
 
 async fn open(options: &Options) -> StoreResult<SharedStore> {
@@ -217,6 +229,12 @@ impl ControlPlane {
     /// The REST API that operators call.
     pub fn router(&self) -> axum::Router {
         crate::api::router(&self.core)
+    }
+
+    /// Whether a request is an operator's: by its token, or by its address under `auth.loopback_operators`.
+    #[must_use]
+    pub fn is_operator(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
+        auth::authenticate(&self.core, &Method::POST, &Uri::default(), headers, peer).is_ok()
     }
 
     /// The gRPC services that sidecars call, to be served on a listener of their own or beside others.

@@ -49,3 +49,16 @@ pub(super) async fn metrics(State(core): State<Arc<Core>>) -> Response {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, content_type)], core.metrics.text()).into_response()
 }
+
+/// What clients of one-machine installations read.
+pub(super) async fn summary(State(core): State<Arc<Core>>) -> Result<Json<Value>, Problem> {
+    let tools = core.store.tools(None).await?.len();
+    let traces = core.store.chain_head().await?.at.seq;
+    Ok(Json(json!({
+        "status": "ok",
+        "tools": tools,
+        "traces": traces,
+        "version": env!("CARGO_PKG_VERSION"),
+        "revision": core.hub.revision().to_string(),
+    })))
+}

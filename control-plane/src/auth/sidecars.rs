@@ -208,6 +208,12 @@ impl Sidecars {
             .collect()
     }
 
+    /// Whether a sidecar has a stream of this kind here.
+    #[must_use]
+    pub fn has_stream(&self, kind: StreamKind, sidecar: &str) -> bool {
+        self.lock().streams.contains_key(&(sidecar.to_owned(), kind))
+    }
+
     /// How many sidecars have a stream of this kind here.
     #[must_use]
     pub fn count(&self, kind: StreamKind) -> usize {

@@ -1,0 +1,167 @@
+//! Changing what is there: nothing changes unless the whole document is valid.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode, header};
+use net::problem::Problem;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::input::{self, Body, NoParams, Params, Segment};
+use super::super::refusal::internal;
+use super::document::{Belief, belief, parse, parse_one, sent};
+use super::view::etag;
+use crate::auth::Operator;
+use crate::core::Core;
+use crate::documents;
+use crate::store::desired::{Expected, PolicyRow};
+use crate::store::{Act, StoreError};
+
+/// Versions that are looked through for the one to go back to.
+const HISTORY: u32 = 10_000;
+
+pub(in super::super) async fn put(
+    State(core): State<Arc<Core>>,
+    operator: Operator,
+    Segment(name): Segment,
+    Params(NoParams {}): Params<NoParams>,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Problem> {
+    let sent = sent(&headers, &input::bytes(request, &()).await?)?;
+    let by = operator.by(sent.by.as_deref())?;
+    let policy = parse_one(&name, &sent.text, &core.lists)?;
+    let draft = documents::draft(&policy, &sent.text).map_err(|error| internal(&error))?;
+    let present = present(&core, &name).await?;
+    let expected = expected(&name, belief(&headers)?, present.as_ref())?;
+    let change = if present.is_some() { "replace" } else { "create" };
+    let act = edit(&operator, &by, &name, change, present.as_ref(), Some(&sent.text));
+    let row = core.store.put_policy(draft, expected, act).await?;
+    let status = if present.is_some() {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    Ok(in_force(status, &row))
+}
+
+pub(in super::super) async fn remove(
+    State(core): State<Arc<Core>>,
+    operator: Operator,
+    Segment(name): Segment,
+    Params(NoParams {}): Params<NoParams>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    let by = operator.by(None)?;
+    let present = present(&core, &name).await?;
+    let expected = match expected(&name, belief(&headers)?, present.as_ref())? {
+        Expected::Absent => return Err(Problem::bad_request("If-None-Match makes no sense when removing")),
+        other => other,
+    };
+    let act = edit(&operator, &by, &name, "delete", present.as_ref(), None);
+    let revision = core.store.delete_policy(&name, expected, act).await?;
+    Ok(Json(json!({"name": name, "revision": revision.to_string()})))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct Back {
+    version: u64,
+    by: Option<String>,
+}
+
+pub(in super::super) async fn rollback(
+    State(core): State<Arc<Core>>,
+    operator: Operator,
+    Segment(name): Segment,
+    headers: HeaderMap,
+    Body(back): Body<Back>,
+) -> Result<Response, Problem> {
+    let by = operator.by(back.by.as_deref())?;
+    if !(1..=input::MAX_NUMBER).contains(&back.version) {
+        return Err(Problem::bad_request(
+            "version is a number from 1, as the history shows it",
+        ));
+    }
+    let versions = core.store.policy_versions(&name, HISTORY).await?;
+    let wanted = versions
+        .iter()
+        .find(|version| version.row.version == back.version);
+    let Some(wanted) = wanted else {
+        let id = format!("{name} version {}", back.version);
+        return Err(StoreError::NotFound { what: "policy", id }.into());
+    };
+    // What was valid then need not be so now.
+    let text = &wanted.row.document.text;
+    parse_one(&name, text, &core.lists)?;
+    let present = present(&core, &name).await?;
+    let expected = expected(&name, belief(&headers)?, present.as_ref())?;
+    let change = format!("rollback to version {}", back.version);
+    let act = edit(&operator, &by, &name, &change, present.as_ref(), Some(text));
+    let row = core
+        .store
+        .rollback_policy(&name, back.version, expected, act)
+        .await?;
+    Ok(in_force(StatusCode::OK, &row))
+}
+
+pub(in super::super) async fn validate(
+    State(core): State<Arc<Core>>,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Json<Value>, Problem> {
+    let sent = sent(&headers, &input::bytes(request, &()).await?)?;
+    let problems = parse("policy.yaml", &sent.text, &core.lists)
+        .err()
+        .unwrap_or_default();
+    Ok(Json(json!({"valid": problems.is_empty(), "problems": problems})))
+}
+
+async fn present(core: &Core, name: &str) -> Result<Option<PolicyRow>, Problem> {
+    match core.store.policy(name).await {
+        Ok(row) => Ok(Some(row)),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn expected(name: &str, belief: Belief, present: Option<&PolicyRow>) -> Result<Expected, Problem> {
+    match (belief, present) {
+        (Belief::Is(expected), _) => Ok(expected),
+        (Belief::Exists, Some(row)) => Ok(Expected::Version(row.version)),
+        (Belief::Exists, None) => Err(Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            format!("there is no policy `{name}`"),
+        )),
+    }
+}
+
+fn edit(
+    operator: &Operator,
+    by: &str,
+    name: &str,
+    change: &str,
+    before: Option<&PolicyRow>,
+    after: Option<&str>,
+) -> Act {
+    let details = json!({
+        "policy": name,
+        "change": change,
+        "version_before": before.map(|row| row.version),
+        "before": before.map(|row| &row.document.text),
+        "after": after,
+    });
+    operator.act("mesh.policy_edit", by, details)
+}
+
+fn in_force(status: StatusCode, row: &PolicyRow) -> Response {
+    let body = json!({
+        "name": row.document.name,
+        "version": row.version,
+        "revision": row.revision.to_string(),
+    });
+    (status, [(header::ETAG, etag(row.version))], Json(body)).into_response()
+}
