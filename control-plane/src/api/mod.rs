@@ -8,12 +8,16 @@ mod grants;
 mod guard;
 mod health;
 mod input;
+mod join_tokens;
 mod page;
 mod policies;
 mod refusal;
+mod rollouts;
+mod settings;
 mod sidecars;
 mod stops;
 mod text;
+mod tools;
 mod traces;
 
 use std::sync::Arc;
@@ -32,6 +36,8 @@ const MAX_BODY: usize = 4 << 20;
 pub fn router(core: &Arc<Core>) -> Router {
     let guarded = Router::new()
         .merge(governance())
+        .merge(observation())
+        .merge(fleet())
         .route("/health", get(health::summary))
         .route("/metrics", get(health::metrics))
         .fallback(refusal::no_such_path)
@@ -68,4 +74,35 @@ fn governance() -> Router<Arc<Core>> {
         .route("/grants/{id}", delete(grants::revoke))
         .route("/stops", get(stops::list).post(stops::create))
         .route("/stops/{id}", delete(stops::lift))
+}
+
+fn observation() -> Router<Arc<Core>> {
+    Router::new()
+        .route("/traces", get(traces::list))
+        .route("/traces/{id}", get(traces::one))
+        .route("/traces/verify", get(traces::verify))
+        .route("/traces/export", get(traces::export))
+        .route("/traces/keys", get(traces::keys))
+        .route("/traces/checkpoints", get(traces::checkpoints))
+        .route("/traces/gaps", get(traces::gaps))
+        .route("/sessions", get(traces::sessions))
+        .route("/sessions/{id}", get(traces::session))
+}
+
+fn fleet() -> Router<Arc<Core>> {
+    Router::new()
+        .route("/sidecars", get(sidecars::list))
+        .route("/sidecars/{id}", get(sidecars::one).delete(sidecars::revoke))
+        .route(
+            "/sidecars/tokens",
+            get(join_tokens::list).post(join_tokens::create),
+        )
+        .route("/sidecars/tokens/{id}", delete(join_tokens::revoke))
+        .route("/rollouts/{revision}", get(rollouts::one))
+        .route("/settings/fleet", get(settings::fleet).put(settings::put_fleet))
+        .route("/generation", post(settings::begin_generation))
+        .route("/tools", get(tools::list))
+        .route("/tools/decisions", get(tools::decisions))
+        .route("/tools/pins", get(tools::pins))
+        .route("/tools/pins/accept", post(tools::accept))
 }

@@ -4,5 +4,6 @@ mod document;
 mod edit;
 mod view;
 
+pub(super) use document::{Belief, belief};
 pub(super) use edit::{put, remove, rollback, validate};
-pub(super) use view::{list, one, versions};
+pub(super) use view::{etag, list, one, versions};

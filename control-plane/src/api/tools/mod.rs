@@ -1,0 +1,11 @@
+//! Tools: what upstreams declare, what policies decide about them, and their pins.
+
+mod accept;
+mod catalogue;
+mod decisions;
+mod pins;
+
+pub(super) use accept::accept;
+pub(super) use catalogue::list;
+pub(super) use decisions::decisions;
+pub(super) use pins::pins;
