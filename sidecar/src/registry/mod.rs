@@ -1,7 +1,9 @@
-//! The tools that are served here, with their classification, fingerprint and pin status.
+//! The tools that are served here, with their classification and fingerprint.
+//!
+//! What an upstream declares becomes tools here, and goes on to the control plane, which keeps their pins.
 
 mod build;
-mod floor;
+mod publish;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::id::{ToolName, UpstreamName};
 use tools::model::Tool;
-
-pub use floor::pin_floor;
 
 use crate::upstream::{DeclaredCatalogue, Upstream, Upstreams};
 

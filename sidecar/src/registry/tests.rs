@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use policy::Floor;
 use serde_json::value::RawValue;
-use tools::fingerprint::Fingerprint;
 
 use super::*;
 use crate::upstream::DeclaredTool;
@@ -94,20 +92,4 @@ fn a_catalogue_that_says_the_same_changes_nothing() {
     assert!(Arc::ptr_eq(&tool, &registry.lookup("notes.read").unwrap()));
     registry.take(&catalogue("notes", &[]));
     assert!(changed.has_changed().unwrap() && published.has_changed().unwrap());
-}
-
-#[test]
-fn a_pin_sets_a_floor_unless_it_is_the_accepted_one() {
-    let registry = Registry::new();
-    registry.take(&catalogue("notes", &[READ]));
-    let tool = registry.lookup("notes.read").unwrap();
-    assert_eq!(pin_floor(&tool, true, Some(&tool.fingerprint)), None);
-    assert_eq!(
-        pin_floor(&tool, true, Some(&Fingerprint::from_bytes([1; 32]))),
-        Some(Floor::PIN_CHANGED)
-    );
-    assert_eq!(pin_floor(&tool, true, None), Some(Floor::PIN_NEW));
-    assert_eq!(pin_floor(&tool, false, None), None);
-    let host = Tool::host("Bash".parse().unwrap());
-    assert_eq!(pin_floor(&host, true, None), None);
 }

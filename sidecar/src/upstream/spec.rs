@@ -1,8 +1,11 @@
 //! What is configured about an upstream.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use config::model::Transport;
 
 use super::retry::RetryPolicy;
 
@@ -19,6 +22,45 @@ pub struct UpstreamSpec {
     pub limits: UpstreamLimits,
     /// When a connection is tried again.
     pub retry: RetryPolicy,
+}
+
+impl UpstreamSpec {
+    /// What the configuration says about a server. Its headers have their variables replaced already.
+    #[must_use]
+    pub fn of(server: &config::model::McpServer, message_bytes: usize) -> Self {
+        let exposed = |pairs: &BTreeMap<String, config::Secret>| {
+            pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+                .collect()
+        };
+        let transport = match server.transport {
+            Transport::Stdio => TransportSpec::Stdio(StdioSpec {
+                command: server.command.clone().unwrap_or_default(),
+                args: server
+                    .args
+                    .iter()
+                    .map(|argument| argument.expose().to_owned())
+                    .collect(),
+                env: exposed(&server.env),
+            }),
+            Transport::StreamableHttp => TransportSpec::StreamableHttp(HttpSpec {
+                url: server.url.clone().unwrap_or_default(),
+                headers: exposed(&server.headers),
+                tls: None,
+            }),
+        };
+        Self {
+            name: server.name.as_str().into(),
+            transport,
+            forward_identity: server.forward_identity,
+            limits: UpstreamLimits {
+                message_bytes,
+                ..UpstreamLimits::default()
+            },
+            retry: RetryPolicy::default(),
+        }
+    }
 }
 
 /// How an upstream is reached.

@@ -1,9 +1,10 @@
 //! Upstreams over Streamable HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sidecar::upstream::{AnswerKind, Connection, Era, UpstreamError, Upstreams};
+use sidecar::upstream::{AnswerKind, Connection, Era, TransportSpec, UpstreamError, Upstreams};
 use tokio::sync::mpsc;
 
 use crate::fixture::{Answers, HttpFixture, HttpOptions, Style};
@@ -29,6 +30,18 @@ fn heard(server: &HttpFixture, line: &str) -> bool {
         .heard
         .iter()
         .any(|heard| heard == line)
+}
+
+fn count(server: &HttpFixture, line: &str) -> usize {
+    server
+        .fixture
+        .state
+        .lock()
+        .unwrap()
+        .heard
+        .iter()
+        .filter(|heard| *heard == line)
+        .count()
 }
 
 #[tokio::test]
@@ -213,6 +226,64 @@ async fn a_changed_list_is_read_again() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn changes_do_not_reopen_the_stream_they_come_on() {
+    for (style, listening) in [(Style::Legacy, "GET"), (Style::Modern, "subscriptions/listen")] {
+        let server = server(style, Answers::Json).await;
+        let (_upstreams, upstream) = connected(http(&server.url())).await;
+        until(|| heard(&server, listening) && !server.fixture.state.lock().unwrap().listeners.is_empty())
+            .await;
+        let lists = || count(&server, "tools/list");
+        for _ in 0..2 {
+            let before = lists();
+            for _ in 0..10 {
+                upstream.call(request("change", "{}")).await.unwrap();
+            }
+            until(|| lists() > before).await;
+        }
+        assert_eq!(count(&server, listening), 1);
+        // Six pages each; ten changes in a row are read once or twice.
+        assert!(lists() <= 6 * 5, "{}", lists());
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_is_reached_over_tls_when_its_certificate_is_trusted() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let certificates = net::tls::self_signed(&["localhost"], Duration::from_secs(60)).unwrap();
+    let (authority, files) = certificates.write(folder.path()).unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(
+        net::tls::ServerTls::load(files, net::clock::Clock::machine())
+            .await
+            .unwrap()
+            .current(),
+    );
+    let options = HttpOptions {
+        style: Style::Legacy,
+        answers: Answers::Events,
+        redirect: None,
+    };
+    let server = HttpFixture::start_with("127.0.0.1:0".parse().unwrap(), options, Some(acceptor)).await;
+    let url = format!("https://localhost:{}/mcp", server.address.port());
+
+    let mut trusting = http(&url);
+    let TransportSpec::StreamableHttp(spec) = &mut trusting.transport else {
+        panic!("{trusting:?}");
+    };
+    spec.tls = Some(Arc::new(net::tls::client_config(Some(&authority)).unwrap()));
+    let (_upstreams, upstream) = connected(trusting).await;
+    upstream.call(request("echo", "{}")).await.unwrap();
+
+    let upstreams = Upstreams::start(vec![http(&url)]);
+    until(|| {
+        upstreams.states()[0]
+            .last_error
+            .as_deref()
+            .is_some_and(|error| error.contains("certificate"))
+    })
+    .await;
 }
 
 #[tokio::test]

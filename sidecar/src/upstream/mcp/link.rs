@@ -1,5 +1,6 @@
 //! A connection to an upstream, whichever transport it uses.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -83,8 +84,8 @@ impl Link {
         }
     }
 
-    /// Listens for changes until the connection ends.
-    pub(super) async fn listen(session: &Session) {
+    /// Listens for changes for as long as it is polled.
+    pub(super) async fn listen(session: &Session) -> Infallible {
         if !session.opened.announces_changes {
             return std::future::pending().await;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,7 +20,10 @@ use crate::upstream::retry::RetrySchedule;
 use crate::upstream::{DeclaredCatalogue, SpecError, TransportSpec};
 
 /// Changes that follow one another this closely are read once.
-const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE: Duration = Duration::from_millis(20);
+/// The least time between two readings.
+const SPACING: Duration = Duration::from_secs(1);
+const ENDING: &str = "the sidecar is ending";
 
 /// Runs until `stop`, or until it is clear that no try can succeed.
 pub(super) async fn run(upstream: Arc<McpUpstream>, tasks: TaskTracker, stop: CancellationToken) {
@@ -104,7 +107,7 @@ impl Supervisor {
         let opening = self.open(&link);
         let outcome = tokio::select! {
             outcome = opening => outcome,
-            () = stop.cancelled() => Err(Failure::Unreachable("the sidecar is ending".to_owned())),
+            () = stop.cancelled() => Err(Failure::Unreachable(ENDING.to_owned())),
         };
         if outcome.is_err() {
             link.close(None).await;
@@ -167,31 +170,12 @@ impl Supervisor {
         self.upstream.catalogue.send_replace(Arc::new(declared));
     }
 
-    /// Keeps the session in use until its connection ends; says why it did.
+    /// Keeps an upstream in use until its connection ends; says why it did.
     async fn attend(&mut self, mut session: Arc<Session>) -> String {
         let reason = loop {
-            match self.watch(&session).await {
-                Event::Stopped => break "the sidecar is ending".to_owned(),
-                Event::Ended(reason) => break reason,
-                Event::Changed => {
-                    sleep(SETTLE).await;
-                    let limits = &self.upstream.spec.limits;
-                    let read = catalogue::read(self.upstream.name(), &session.link, &session.opened, limits);
-                    let outcome = tokio::select! {
-                        outcome = read => outcome,
-                        () = self.stop.cancelled() => continue,
-                    };
-                    match outcome {
-                        Ok(catalogue) => self.publish(&session, catalogue),
-                        Err(Failure::SessionExpired) => match self.renew(&session).await {
-                            Ok(renewed) => session = renewed,
-                            Err(failure) => break failure.to_string(),
-                        },
-                        Err(failure) => break failure.to_string(),
-                    }
-                }
-                Event::Expired(number) if number < session.number => {}
-                Event::Expired(_) => match self.renew(&session).await {
+            match self.attend_session(&session).await {
+                Next::Over(reason) => break reason,
+                Next::Renew => match self.renew(&session).await {
                     Ok(renewed) => session = renewed,
                     Err(failure) => break failure.to_string(),
                 },
@@ -199,11 +183,46 @@ impl Supervisor {
         };
         self.upstream.status().last_error = Some(reason.clone());
         self.upstream.sessions.send_replace(None);
-        session
-            .link
-            .close(Some(&session.opened.wire).filter(|_| self.stop.is_cancelled()))
-            .await;
+        let goodbye = Some(&session.opened.wire).filter(|_| self.stop.is_cancelled());
+        session.link.close(goodbye).await;
         reason
+    }
+
+    /// Listens to one session and reads its catalogue again when it changes.
+    async fn attend_session(&self, session: &Session) -> Next {
+        let listening = Link::listen(session);
+        tokio::pin!(listening);
+        let mut last_read = Instant::now();
+        let mut read_at: Option<Instant> = None;
+        loop {
+            let due = read_at.unwrap_or(last_read);
+            tokio::select! {
+                () = self.stop.cancelled() => return Next::Over(ENDING.to_owned()),
+                reason = session.link.ended() => return Next::Over(reason),
+                number = session.link.expired() => if number >= session.number {
+                    return Next::Renew;
+                },
+                never = &mut listening => match never {},
+                () = session.link.changed().notified() => {
+                    read_at.get_or_insert_with(|| (last_read + SPACING).max(Instant::now() + SETTLE));
+                }
+                () = sleep_until(due), if read_at.is_some() => {
+                    read_at = None;
+                    let limits = &self.upstream.spec.limits;
+                    let outcome = tokio::select! {
+                        outcome = catalogue::read(self.upstream.name(), &session.link, &session.opened, limits) => outcome,
+                        never = &mut listening => match never {},
+                        () = self.stop.cancelled() => continue,
+                    };
+                    match outcome {
+                        Ok(catalogue) => self.publish(session, catalogue),
+                        Err(Failure::SessionExpired) => return Next::Renew,
+                        Err(failure) => return Next::Over(failure.to_string()),
+                    }
+                    last_read = Instant::now();
+                }
+            }
+        }
     }
 
     async fn renew(&mut self, session: &Session) -> Result<Arc<Session>, Failure> {
@@ -212,24 +231,15 @@ impl Supervisor {
         let opening = self.open(&session.link);
         tokio::select! {
             outcome = opening => outcome,
-            () = stop.cancelled() => Err(Failure::Unreachable("the sidecar is ending".to_owned())),
-        }
-    }
-
-    async fn watch(&self, session: &Session) -> Event {
-        tokio::select! {
-            () = self.stop.cancelled() => Event::Stopped,
-            reason = session.link.ended() => Event::Ended(reason),
-            number = session.link.expired() => Event::Expired(number),
-            () = session.link.changed().notified() => Event::Changed,
-            () = Link::listen(session) => Event::Changed,
+            () = stop.cancelled() => Err(Failure::Unreachable(ENDING.to_owned())),
         }
     }
 }
 
-enum Event {
-    Stopped,
-    Ended(String),
-    Expired(u64),
-    Changed,
+/// What follows when a session is no longer attended.
+enum Next {
+    /// The upstream no longer knows it.
+    Renew,
+    /// The connection ended.
+    Over(String),
 }

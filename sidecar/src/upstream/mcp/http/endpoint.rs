@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::header::{HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri};
-use hyper_rustls::ConfigBuilderExt as _;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -70,7 +69,9 @@ impl Endpoint {
                     ServerName::try_from(host.clone()).map_err(|_| unusable("its host is not a name"))?;
                 let config = match &spec.tls {
                     Some(config) => Arc::clone(config),
-                    None => public_roots().map_err(|error| unusable(&error.to_string()))?,
+                    None => {
+                        Arc::new(net::tls::client_config(None).map_err(|error| unusable(&error.to_string()))?)
+                    }
                 };
                 (Scheme::Tls(TlsConnector::from(config), name), 443)
             }
@@ -145,15 +146,6 @@ impl Endpoint {
                 .unwrap_or(PathAndQuery::from_static("/"))
         })
     }
-}
-
-fn public_roots() -> Result<Arc<rustls::ClientConfig>, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_webpki_roots()
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 /// A URL for messages: what stands before an `@` may be a password.

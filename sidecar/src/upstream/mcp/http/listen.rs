@@ -1,5 +1,6 @@
 //! The stream on which an upstream says that its tools changed.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,7 +31,7 @@ enum End {
 
 impl HttpLink {
     /// Listens for as long as the upstream offers it; never returns.
-    pub(in super::super) async fn listen(self: &Arc<Self>, session: &Session) {
+    pub(in super::super) async fn listen(self: &Arc<Self>, session: &Session) -> Infallible {
         let mut pause = FIRST_PAUSE;
         let mut last_id = None;
         loop {

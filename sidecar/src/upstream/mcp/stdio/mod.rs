@@ -3,6 +3,7 @@
 mod child;
 mod lines;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl StdioLink {
     }
 
     /// Keeps a subscription to changes of the tools open.
-    pub(super) async fn listen(&self, dialect: &Dialect) {
+    pub(super) async fn listen(&self, dialect: &Dialect) -> Infallible {
         if dialect.era == Era::Legacy {
             return std::future::pending().await;
         }
