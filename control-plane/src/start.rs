@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Uri};
 use net::host::AllowedHosts;
 use policy::yaml::Problem;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,7 +29,7 @@ use crate::snapshot::{self, Entry, Hub, Primary};
 use crate::stops::Stops;
 use crate::store::desired::{Expected, OriginKind, PolicyDraft};
 use crate::store::sidecars::JoinTokenDraft;
-use crate::store::{Act, SharedStore, Store, StoreError, StoreResult};
+use crate::store::{self, Act, SharedStore, Store, StoreError, StoreResult};
 use crate::traces::{self, Ingest, Marks};
 
 /// How long tasks may take to end.
@@ -70,6 +71,7 @@ pub struct ControlPlane {
 /// # Errors
 /// When any of that fails; nothing is running then.
 pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
+    check_policy_dir(&options).await?;
     let master = MasterKey::load(options.master_key.as_deref(), options.data_dir.as_deref())?;
     let admin_token = AdminToken::load(options.admin_token.as_deref(), options.data_dir.as_deref())?;
     let store = open(&options).await?;
@@ -98,9 +100,8 @@ pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
 /// # Errors
 /// When the database cannot be opened or migrated.
 pub async fn migrate(config: &Config) -> Result<(), StartError> {
-    let store = open(&Options::from(config)).await?;
-    store.close().await;
-    Ok(())
+    let options = Options::from(config);
+    Ok(store::migrate(&location(&options)?).await?)
 }
 
 async fn assemble(
@@ -147,19 +148,56 @@ async fn assemble(
 
 /// The key of the records' MACs, as it is named in them.
 fn trace_key(text: &Option<String>) -> Option<MacKey> {
-    MacKey::new("trace", text.as_deref()?.as_bytes())
+    let key = text.as_deref()?;
+    MacKey::new(trace_key_id(key), key.as_bytes())
 }
 
 async fn open(options: &Options) -> StoreResult<SharedStore> {
+    let store = store::open(&location(options)?).await?;
+    store.use_chain_key(trace_key(&options.trace_key));
+    Ok(store)
+}
+
+/// The folder of an embedded database is made, for this user only.
+fn location(options: &Options) -> StoreResult<String> {
     match &options.storage {
-        Storage::Sqlite { path } => Err(StoreError::Unreachable {
-            at: path.display().to_string(),
-            reason: "the embedded store is not in this build".to_owned(),
-        }),
-        Storage::Postgres { .. } => Err(StoreError::Unreachable {
-            at: "postgres".to_owned(),
-            reason: "the Postgres store is not in this build".to_owned(),
-        }),
+        Storage::Postgres { url } => Ok(url.clone()),
+        Storage::Sqlite { path } => {
+            let at = path.display().to_string();
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder {
+                crate::secret_file::create_folder(folder).map_err(|error| StoreError::Unreachable {
+                    at: at.clone(),
+                    reason: format!("its folder cannot be made: {error}; set `storage_path` or `data_dir`"),
+                })?;
+            }
+            Ok(at)
+        }
+    }
+}
+
+/// Names a key without telling anything of it that could be tried out cheaply.
+fn trace_key_id(key: &str) -> String {
+    let digest = Sha256::digest([b"toolgate trace key id\n", key.as_bytes()].concat());
+    format!(
+        "trace-{}",
+        hex::encode(digest.first_chunk::<8>().map_or(&[][..], |head| head))
+    )
+}
+
+/// Before anything is made: what is wrong with the policy directory by itself.
+async fn check_policy_dir(options: &Options) -> Result<(), StartError> {
+    let Some(path) = &options.policy_dir else {
+        return Ok(());
+    };
+    let folder = Folder::new(path.clone(), options.lists.clone());
+    let inline = options
+        .policies
+        .iter()
+        .map(|policy| policy.name.as_str().to_owned());
+    match documents::read(folder, inline.collect()).await {
+        Some((_, reading, _)) if !reading.problems.is_empty() => Err(StartError::Policies(reading.problems)),
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the fleet decides for every sidecar, and new generations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +17,6 @@ use super::policies::{Belief, belief, etag};
 use super::refusal::internal;
 use crate::auth::Operator;
 use crate::core::Core;
-use crate::snapshot;
 use crate::store::desired::{Expected, SettingRow};
 
 /// The longest time that a setting may name: a year.
@@ -122,6 +122,9 @@ fn check(settings: &FleetSettings) -> Result<(), Problem> {
     Err(Problem::bad_request(problem))
 }
 
+/// How long the view here may take to follow; the answer is as true without it.
+const FOLLOWS: Duration = Duration::from_secs(5);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
@@ -143,7 +146,7 @@ pub(super) async fn begin_generation(
     let seen = core.store.head().await?.revision.generation;
     let revision = core.store.begin_generation(seen, &reason, &by).await?;
     tracing::warn!(%reason, %by, generation = revision.generation, "an operator began a new generation");
-    snapshot::read_primary(&core).await?;
+    core.hub.reaches(revision, FOLLOWS).await;
     Ok((
         StatusCode::CREATED,
         Json(json!({"revision": revision.to_string()})),

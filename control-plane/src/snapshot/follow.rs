@@ -71,11 +71,11 @@ pub(crate) async fn follow(core: Arc<Core>) {
     }
 }
 
-/// Reads the primary once and brings everything here up to what it says.
+/// Reads the primary once and brings everything here up to what it says. When a read fails, what was read before it is in force, but no
+/// lease speaks of it yet.
 ///
-/// # Errors
-/// When a read fails. What was read before it is in force, but no lease speaks of it yet.
-pub(crate) async fn read_primary(core: &Core) -> StoreResult<()> {
+/// INVARIANT: only the following task calls this, so the view moves in one order.
+async fn read_primary(core: &Core) -> StoreResult<()> {
     let began = core.clock.boot_now();
     let head = core.store.head().await?;
     if head.revision.generation != core.hub.revision().generation {

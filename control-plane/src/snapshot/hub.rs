@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
@@ -71,6 +72,15 @@ impl Hub {
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Revision> {
         self.revision.subscribe()
+    }
+
+    /// Waits until the view is at `revision` or later, at most for `patience`; answers whether it is.
+    pub async fn reaches(&self, revision: Revision, patience: Duration) -> bool {
+        let mut seen = self.subscribe();
+        let reached = seen.wait_for(|seen| *seen >= revision);
+        tokio::time::timeout(patience, reached)
+            .await
+            .is_ok_and(|reached| reached.is_ok())
     }
 
     /// The channel of a scope, shared with every other sidecar of the same scope.

@@ -2,14 +2,14 @@
 
 mod channel;
 mod entry;
-pub(crate) mod follow;
+mod follow;
 mod hub;
 mod primary;
 mod scope;
 
 pub use channel::{Change, Channel, Image, Next, Step, encode};
 pub use entry::{Entry, Key};
-pub(crate) use follow::{follow, read_primary};
+pub(crate) use follow::follow;
 pub use hub::{Hub, HubError};
 pub use primary::{Primary, Reading};
 pub use scope::{Filter, Reach, Scope};

@@ -1,11 +1,16 @@
 //! The chain against what a sidecar remembers of it: a chain that is behind has lost commits.
 
+use std::time::Duration;
+
 use proto::v1::CheckpointRef;
 use tonic::Status;
 
 use crate::core::Core;
 use crate::grpc::store_status;
 use crate::store::records::{ChainHead, ChainPosition};
+
+/// How long the view here may take to follow a new generation.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Compares the newest checkpoint that a sidecar was given with the chain; begins new generations until the chain is ahead of it.
 ///
@@ -25,10 +30,15 @@ pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointRef) -> Resu
         let Some(reason) = contradiction(core, &head, at, &held.hash).await? else {
             return Ok(());
         };
-        core.begin_generation(head.at.generation, &reason)
+        let begun = core
+            .begin_generation(head.at.generation, &reason)
             .await
             .map_err(store_status)?;
-        crate::snapshot::read_primary(core).await.map_err(store_status)?;
+        if !core.hub.reaches(begun, PATIENCE).await {
+            return Err(Status::unavailable(
+                "the new generation has not been read yet; reconnect",
+            ));
+        }
     }
 }
 
