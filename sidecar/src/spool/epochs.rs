@@ -137,8 +137,14 @@ impl Log {
     }
 
     fn forget(&mut self) {
+        let before = self.epochs.len();
         self.epochs
             .retain(|_, mark| !(mark.closed && mark.settled >= mark.last));
+        if self.epochs.len() < before
+            && let Err(error) = self.write_state()
+        {
+            tracing::warn!(%error, "a settled epoch is not forgotten on disk yet");
+        }
         let epochs = &self.epochs;
         self.tail
             .forget(|epoch, n| epochs.get(&epoch).is_none_or(|mark| n <= mark.settled));
