@@ -176,6 +176,7 @@ impl Enrolment {
             sidecar: credentials.sidecar_id.clone(),
             namespace: credentials.namespace.to_string(),
             epoch: response.epoch,
+            agents: credentials.agents.clone(),
             open_epochs: response
                 .open_epochs
                 .iter()

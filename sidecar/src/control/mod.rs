@@ -33,6 +33,8 @@ mod shared;
 mod snapshot;
 mod stops;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod view;
 mod watch;
 

@@ -7,6 +7,8 @@ use chain::record::SourceRecord;
 use chain::source::{Sealed, SourceChain};
 use chain::vocabulary::{Outcome, Reason};
 
+use policy::glob::Glob;
+
 use super::SpoolError;
 use super::entry::Statement;
 
@@ -73,11 +75,18 @@ impl Prepared {
         &self,
         place: SourceChain,
         namespace: &str,
+        agents: &[Glob],
     ) -> Result<(Statement, Sealed), SpoolError> {
         let mut place = place;
         let mut source = self.source.clone();
         if !namespace.is_empty() {
             namespace.clone_into(&mut source.namespace);
+        }
+        // A record of an agent outside the scope would be refused with its whole batch, and hold up all that follow.
+        let is_foreign =
+            |agent: &String| !agents.is_empty() && !agents.iter().any(|glob| glob.matches(agent));
+        if source.agent.as_ref().is_some_and(is_foreign) {
+            source.agent = None;
         }
         let mut sealed = place.seal(&mut source).map_err(|error| invalid(&error))?;
         let statement = Statement {

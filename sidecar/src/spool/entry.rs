@@ -61,6 +61,9 @@ pub(super) struct State {
     pub(super) sidecar: String,
     /// Namespace of the sidecar, once it has enrolled.
     pub(super) namespace: String,
+    /// Globs over the agents that the sidecar may speak for.
+    #[serde(default)]
+    pub(super) agents: Vec<String>,
     /// The next intent's key.
     pub(super) next_key: Key,
     /// The epoch that new records belong to.

@@ -1,9 +1,13 @@
 //! Epochs: opening, ending, settling, closing.
 
+use policy::glob::Glob;
+
 use super::SpoolError;
 use super::draft::{FIRST_LINK, Prepared};
-use super::entry::EpochMark;
-use super::log::Log;
+use super::entry::{Entry, EpochMark};
+use super::log::{Held, Log};
+use super::segment::{self, Summary};
+use super::tail::Tail;
 
 /// What an enrolment says about numbering.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub struct EpochGrant {
     pub namespace: String,
     /// The new epoch.
     pub epoch: u64,
+    /// Globs over the agents that it may speak for. Records of others are kept without the agent's name.
+    pub agents: Vec<String>,
     /// Epochs that the control plane has not closed, with the last number it has of each.
     pub open_epochs: Vec<(u64, u64)>,
 }
@@ -35,6 +41,9 @@ pub struct EpochStatus {
 
 impl Log {
     pub(super) fn open_epoch(&mut self, grant: &EpochGrant) -> Result<(), SpoolError> {
+        if !self.sidecar.is_empty() && self.sidecar != grant.sidecar {
+            self.begin_as_another()?;
+        }
         if grant.epoch <= self.highest {
             return Err(SpoolError::EpochUsed {
                 given: grant.epoch,
@@ -76,8 +85,47 @@ impl Log {
         self.highest = grant.epoch;
         self.sidecar.clone_from(&grant.sidecar);
         self.namespace.clone_from(&grant.namespace);
+        self.agents = globs(&grant.agents);
         self.write_state()?;
         self.number_drafts()
+    }
+
+    /// The control plane has lost this sidecar's id and gave another: what is not settled gets new numbers under that.
+    fn begin_as_another(&mut self) -> Result<(), SpoolError> {
+        tracing::warn!(
+            before = self.sidecar,
+            "this sidecar has a new id: unsettled records are numbered anew"
+        );
+        let mut orphans = Vec::new();
+        let segments: Vec<_> = self.older.keys().copied().chain([self.active.id]).collect();
+        for id in segments {
+            segment::scan(&self.dir, id, |entry| {
+                if let Entry::Record {
+                    epoch, n, statement, ..
+                } = entry
+                    && self.epochs.get(&epoch).is_some_and(|mark| n > mark.settled)
+                {
+                    orphans.push(statement);
+                }
+            })?;
+        }
+        for statement in orphans {
+            let key = self.take_key();
+            self.append(&Entry::Draft {
+                key,
+                statement: statement.clone(),
+            })?;
+            let segment = self.active.id;
+            self.drafts.insert(key, Held { segment, statement });
+        }
+        let empty = |summary: &mut Summary| summary.records.clear();
+        self.older.values_mut().for_each(empty);
+        empty(&mut self.written_to_active);
+        self.tail = Tail::default();
+        self.epochs.clear();
+        self.current = None;
+        self.highest = 0;
+        Ok(())
     }
 
     /// Gives numbers to what ended while there was no epoch.
@@ -161,4 +209,9 @@ impl Log {
         };
         self.epochs.values().map(status).collect()
     }
+}
+
+/// The patterns that can be read.
+pub(super) fn globs(texts: &[String]) -> Vec<Glob> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
 }

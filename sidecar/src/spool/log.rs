@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chain::source::SourceChain;
+use policy::glob::Glob;
 
 use super::SpoolError;
 use super::draft::Prepared;
@@ -53,6 +54,8 @@ pub(super) struct Log {
     pub(super) older: BTreeMap<SegmentId, Summary>,
     pub(super) sidecar: String,
     pub(super) namespace: String,
+    /// Agents that the sidecar may speak for; empty: not known.
+    pub(super) agents: Vec<Glob>,
     pub(super) next_key: Key,
     pub(super) current: Option<u64>,
     pub(super) highest: u64,
@@ -145,7 +148,7 @@ impl Log {
         };
         let (epoch, n) = (mark.epoch, mark.last + 1);
         let place = SourceChain::resume(self.sidecar.clone(), epoch, mark.last, mark.previous);
-        let (statement, sealed) = prepared.numbered(place, &self.namespace)?;
+        let (statement, sealed) = prepared.numbered(place, &self.namespace, &self.agents)?;
         let entry = Entry::Record {
             key,
             epoch,
@@ -188,7 +191,7 @@ impl Log {
         Ok(())
     }
 
-    fn take_key(&mut self) -> Key {
+    pub(super) fn take_key(&mut self) -> Key {
         let key = self.next_key;
         self.next_key += 1;
         key
@@ -209,7 +212,7 @@ impl Log {
         Ok(())
     }
 
-    fn append(&mut self, entry: &Entry) -> Result<(), SpoolError> {
+    pub(super) fn append(&mut self, entry: &Entry) -> Result<(), SpoolError> {
         if let Some(reason) = &self.broken {
             return Err(SpoolError::Broken {
                 reason: reason.clone(),
@@ -255,6 +258,7 @@ impl Log {
             boot_id: self.boot_id.clone(),
             sidecar: self.sidecar.clone(),
             namespace: self.namespace.clone(),
+            agents: self.agents.iter().map(|glob| glob.as_str().to_owned()).collect(),
             next_key: self.next_key,
             current: self.current,
             highest: self.highest,

@@ -8,6 +8,7 @@ use chain::hash::Hash;
 
 use super::draft::Prepared;
 use super::entry::{Entry, EpochMark, Key, State};
+use super::epochs::globs;
 use super::log::{Held, Log};
 use super::segment::{self, Active, SegmentId, Summary};
 use super::tail::Tail;
@@ -99,6 +100,7 @@ pub(super) fn recover(options: &Options) -> Result<Log, SpoolError> {
         older: found.segments,
         sidecar: found.state.sidecar,
         namespace: found.state.namespace,
+        agents: globs(&found.state.agents),
         next_key: found.state.next_key.max(1),
         current: found.state.current.filter(|_| is_same_boot),
         highest: found.state.highest,

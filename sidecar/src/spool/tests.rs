@@ -31,6 +31,7 @@ fn grant(epoch: u64) -> EpochGrant {
         sidecar: "s1".into(),
         namespace: "default".into(),
         epoch,
+        agents: vec!["a-*".into()],
         open_epochs: vec![],
     }
 }
@@ -338,6 +339,47 @@ async fn an_epoch_that_was_used_is_not_opened_again() {
         again,
         Err(SpoolError::EpochUsed { given: 3, highest: 3 })
     ));
+}
+
+#[tokio::test]
+async fn an_agent_outside_the_scope_is_not_named_to_the_control_plane() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = open(dir.path());
+    spool.open_epoch(&grant(1)).unwrap();
+    for agent in ["a-1", "stranger"] {
+        let mut refused = draft(agent, Outcome::Denied);
+        refused.source.agent = Some(agent.to_owned());
+        spool.record(refused).unwrap();
+    }
+    let records = read(&spool, 1, 1).await;
+    assert_eq!(records[0].1.agent.as_deref(), Some("a-1"));
+    assert_eq!(records[1].1.agent, None);
+}
+
+#[tokio::test]
+async fn a_sidecar_with_a_new_id_numbers_its_unsettled_records_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = open(dir.path());
+    spool.open_epoch(&grant(7)).unwrap();
+    for id in ["a", "b", "c"] {
+        spool.record(draft(id, Outcome::Denied)).unwrap();
+    }
+    spool.settle(7, 1);
+    let another = EpochGrant {
+        sidecar: "s2".into(),
+        ..grant(1)
+    };
+    spool.open_epoch(&another).unwrap();
+    let records = read(&spool, 1, 1).await;
+    let named: Vec<_> = records
+        .iter()
+        .map(|(n, record)| (*n, record.id.as_str()))
+        .collect();
+    assert_eq!(named, [(1, "b"), (2, "c")]);
+    assert_eq!(records[0].1.sidecar.as_deref(), Some("s2"));
+    assert_linked(&spool, 1).await;
+    drop(spool);
+    assert_eq!(ids(&open(dir.path()), 1).await.len(), 2);
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ struct State {
     cursor: u64,
     /// The stream is open and has everything since this position; `None`: it is not open.
     complete_since: Option<u64>,
+    /// Somebody waits for what the stream does not cover.
+    is_short: bool,
     waiting: HashMap<String, watch::Sender<Approval>>,
     recent: VecDeque<Approval>,
 }
@@ -32,7 +34,7 @@ struct State {
 #[derive(Debug, Default)]
 pub(in crate::control) struct Feed {
     state: Mutex<State>,
-    /// Somebody waits for something that the stream does not cover.
+    /// Told when somebody waits for what the stream does not cover.
     wanted: Notify,
 }
 
@@ -95,6 +97,7 @@ impl Feed {
             .or_insert_with(|| watch::Sender::new(approval.clone()));
         let receiver = sender.subscribe();
         let is_covered = state.complete_since.is_some_and(|since| since <= approval.cursor);
+        state.is_short |= !is_covered;
         drop(state);
         if !is_covered {
             self.wanted.notify_one();
@@ -120,10 +123,15 @@ impl Feed {
             state.cursor.min(oldest)
         };
         state.complete_since = Some(after);
+        state.is_short = false;
         Some(v1::WatchApprovalsRequest {
             after,
             ids: state.waiting.keys().cloned().collect(),
         })
+    }
+
+    fn is_short(&self) -> bool {
+        self.lock().is_short
     }
 
     fn closed(&self) {
@@ -214,7 +222,9 @@ impl FeedStream {
                     }
                     None => return Err(End::closed()),
                 },
-                () = self.feed.wanted.notified() => return Ok(()),
+                () = self.feed.wanted.notified() => if self.feed.is_short() {
+                    return Ok(());
+                },
                 () = self.shared.epoch_after(epoch) => return Err(End::Again),
             }
         }
