@@ -18,6 +18,8 @@ pub mod quotas;
 pub mod rollout;
 mod run;
 mod secret_file;
+#[cfg(test)]
+mod services_tests;
 pub mod snapshot;
 mod start;
 pub mod stops;

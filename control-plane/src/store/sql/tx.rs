@@ -101,7 +101,12 @@ impl Tx {
     ) -> StoreResult<u64> {
         let width = rows.first().map_or(1, Vec::len).max(1);
         let mut touched = 0;
-        for chunk in rows.chunks((30_000 / width).max(1)) {
+        // SQLite looks each parameter up among those before it, so few statements with many are slower than many with few.
+        let most = match &self.connection {
+            Connection::Postgres(_) => 30_000,
+            Connection::Sqlite(_) => 500,
+        };
+        for chunk in rows.chunks((most / width).max(1)) {
             let mut sql = format!("{head} VALUES ");
             let mut number = 0_usize;
             for (index, row) in chunk.iter().enumerate() {

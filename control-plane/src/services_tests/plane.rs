@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use control_plane::store::desired::{Expected, PolicyRow};
-use control_plane::store::sidecars::JoinTokenDraft;
-use control_plane::store::{Act, Store};
-use control_plane::{ControlPlane, Options, documents};
+use crate::store::desired::{Expected, PolicyRow};
+use crate::store::sidecars::JoinTokenDraft;
+use crate::store::{Act, Store};
+use crate::{ControlPlane, Options, documents};
 use policy::Policy;
 use policy::document::{Lists, Source};
 use proto::v1::enrol_request::{Proof, Resume};
@@ -16,26 +16,26 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 /// Nothing here takes so long.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(super) const LONG: Duration = Duration::from_secs(20);
 
-pub(crate) struct Plane {
-    pub(crate) plane: ControlPlane,
-    pub(crate) channel: Channel,
-    pub(crate) directory: tempfile::TempDir,
+pub(super) struct Plane {
+    pub(super) plane: ControlPlane,
+    pub(super) channel: Channel,
+    pub(super) directory: tempfile::TempDir,
 }
 
 impl Plane {
-    pub(crate) async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         Self::start_with(|_| {}).await
     }
 
-    pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Self {
+    pub(super) async fn start_with(change: impl FnOnce(&mut Options)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut options = Options::in_directory(directory.path());
         options.limits.drain = Duration::from_millis(300);
         options.lifetimes.checkpoint = Duration::from_millis(200);
         change(&mut options);
-        let plane = control_plane::start(options).await.unwrap();
+        let plane = crate::start(options).await.unwrap();
         let channel = plane.in_memory_channel();
         Self {
             plane,
@@ -44,18 +44,18 @@ impl Plane {
         }
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
+    pub(super) fn store(&self) -> &dyn Store {
         &*self.plane.core().store
     }
 
-    pub(crate) async fn put_policy(&self, text: &str) -> PolicyRow {
+    pub(super) async fn put_policy(&self, text: &str) -> PolicyRow {
         let policies = Policy::parse_all("api", text, &Source::Api, &Lists::none()).unwrap();
         let draft = documents::draft(&policies[0], text).unwrap();
         let act = Act::new("mesh.policy_edit", "test", serde_json::json!({}));
         self.store().put_policy(draft, Expected::Any, act).await.unwrap()
     }
 
-    pub(crate) async fn join_token(&self, namespace: &str, agents: &[&str]) -> String {
+    pub(super) async fn join_token(&self, namespace: &str, agents: &[&str]) -> String {
         let token = format!("token-{namespace}-{}", agents.join(","));
         let draft = JoinTokenDraft {
             hash: Sha256::digest(&token).into(),
@@ -72,12 +72,12 @@ impl Plane {
         token
     }
 
-    pub(crate) async fn enrol(&self, namespace: &str, agents: &[&str]) -> Enrolled {
+    pub(super) async fn enrol(&self, namespace: &str, agents: &[&str]) -> Enrolled {
         let token = self.join_token(namespace, agents).await;
         self.enrol_by(Proof::JoinToken(token)).await.unwrap()
     }
 
-    pub(crate) async fn enrol_by(&self, proof: Proof) -> Result<Enrolled, Status> {
+    pub(super) async fn enrol_by(&self, proof: Proof) -> Result<Enrolled, Status> {
         let info = SidecarInfo {
             min_contract: 1,
             max_contract: 1,
@@ -93,7 +93,7 @@ impl Plane {
         })
     }
 
-    pub(crate) async fn resume(&self, enrolled: &Enrolled) -> Result<Enrolled, Status> {
+    pub(super) async fn resume(&self, enrolled: &Enrolled) -> Result<Enrolled, Status> {
         let resume = Resume {
             sidecar_id: enrolled.answer.sidecar_id.clone(),
             renewal_secret: enrolled.answer.renewal_secret.clone(),
@@ -104,18 +104,18 @@ impl Plane {
 }
 
 /// A policy that allows one agent everything.
-pub(crate) fn policy(name: &str, agent: &str, namespace: &str) -> String {
+pub(super) fn policy(name: &str, agent: &str, namespace: &str) -> String {
     format!(
         "name: {name}\nagent: \"{agent}\"\nnamespace: \"{namespace}\"\nrules:\n  - tools: [\"*\"]\n    action: allow\n"
     )
 }
 
-pub(crate) struct Enrolled {
-    pub(crate) answer: EnrolResponse,
+pub(super) struct Enrolled {
+    pub(super) answer: EnrolResponse,
 }
 
 impl Enrolled {
-    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+    pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let token = &self.answer.credential.as_ref().unwrap().token;
         let mut request = Request::new(message);
         request
@@ -126,13 +126,13 @@ impl Enrolled {
 }
 
 /// The code in a status' details.
-pub(crate) fn refusal(status: &Status) -> String {
+pub(super) fn refusal(status: &Status) -> String {
     use prost::Message as _;
     proto::v1::Refusal::decode(status.details()).unwrap().code
 }
 
 /// Waits until a condition holds.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+pub(super) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let waiting = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -16,22 +16,22 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use crate::plane::{Enrolled, LONG, Plane};
+use super::plane::{Enrolled, LONG, Plane};
 
-pub(crate) struct Watcher {
+pub(super) struct Watcher {
     requests: mpsc::Sender<WatchRequest>,
     responses: Streaming<WatchResponse>,
     keys: Vec<proto::v1::PublicKey>,
-    pub(crate) view: BTreeMap<(String, String), Resource>,
-    pub(crate) revision: Revision,
-    pub(crate) fulls: usize,
-    pub(crate) delta_bytes: usize,
-    pub(crate) checkpoint: Option<CheckpointRef>,
-    pub(crate) stop_ids: Vec<String>,
+    pub(super) view: BTreeMap<(String, String), Resource>,
+    pub(super) revision: Revision,
+    pub(super) fulls: usize,
+    pub(super) delta_bytes: usize,
+    pub(super) checkpoint: Option<CheckpointRef>,
+    pub(super) stop_ids: Vec<String>,
 }
 
 impl Watcher {
-    pub(crate) async fn open(plane: &Plane, enrolled: &Enrolled) -> Result<Self, Status> {
+    pub(super) async fn open(plane: &Plane, enrolled: &Enrolled) -> Result<Self, Status> {
         let (requests, receiver) = mpsc::channel(16);
         let stream = ReceiverStream::new(receiver);
         let mut client =
@@ -51,7 +51,7 @@ impl Watcher {
     }
 
     /// Opens a stream and takes the first snapshot.
-    pub(crate) async fn start(plane: &Plane, enrolled: &Enrolled) -> Self {
+    pub(super) async fn start(plane: &Plane, enrolled: &Enrolled) -> Self {
         let mut watcher = Self::open(plane, enrolled).await.unwrap();
         watcher.say(Sent::Hello(Hello::default())).await;
         while watcher.fulls == 0 {
@@ -60,7 +60,7 @@ impl Watcher {
         watcher
     }
 
-    pub(crate) async fn say(&self, message: Sent) {
+    pub(super) async fn say(&self, message: Sent) {
         self.requests
             .send(WatchRequest {
                 message: Some(message),
@@ -69,7 +69,7 @@ impl Watcher {
             .unwrap();
     }
 
-    pub(crate) async fn ack(&self) {
+    pub(super) async fn ack(&self) {
         self.say(Sent::Ack(Ack {
             revision: Some(self.revision),
             apply_us: 7,
@@ -78,7 +78,7 @@ impl Watcher {
     }
 
     /// The answer to a ping; what comes before it is applied.
-    pub(crate) async fn heartbeat(&mut self, nonce: &[u8]) -> Heartbeat {
+    pub(super) async fn heartbeat(&mut self, nonce: &[u8]) -> Heartbeat {
         self.say(Sent::Ping(Ping {
             nonce: nonce.to_vec().into(),
             ..Ping::default()
@@ -92,18 +92,18 @@ impl Watcher {
     }
 
     /// Takes messages until the view holds a resource of this name, or does not.
-    pub(crate) async fn until(&mut self, holds: impl Fn(&Self) -> bool) {
+    pub(super) async fn until(&mut self, holds: impl Fn(&Self) -> bool) {
         while !holds(self) {
             self.next().await.unwrap().expect("the stream goes on");
         }
     }
 
-    pub(crate) fn has_policy(&self, name: &str) -> bool {
+    pub(super) fn has_policy(&self, name: &str) -> bool {
         self.view.contains_key(&("policy".to_owned(), name.to_owned()))
     }
 
     /// The status that the stream ends with.
-    pub(crate) async fn end(&mut self) -> Status {
+    pub(super) async fn end(&mut self) -> Status {
         loop {
             match self.next().await {
                 Ok(Some(_)) => {}
@@ -113,7 +113,7 @@ impl Watcher {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Option<Message>, Status> {
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, Status> {
         let received = tokio::time::timeout(LONG, self.responses.message())
             .await
             .expect("a message in time")?;
@@ -161,7 +161,7 @@ impl Watcher {
         self.verify(delta.proof.as_ref().unwrap());
     }
 
-    pub(crate) fn digest(&self) -> [u8; 32] {
+    pub(super) fn digest(&self) -> [u8; 32] {
         let digests: Vec<_> = self.view.values().map(resource_digest).collect();
         view_digest(&digests)
     }

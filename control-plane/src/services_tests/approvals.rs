@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use control_plane::store::approvals::Resolution;
+use crate::store::approvals::Resolution;
 use proto::v1::approval_state::Status as State;
 use proto::v1::approvals_client::ApprovalsClient;
 use proto::v1::claim_response::Outcome;
@@ -13,7 +13,7 @@ use proto::v1::{
 };
 use tonic::Code;
 
-use crate::plane::{LONG, Plane};
+use super::plane::{LONG, Plane};
 
 fn binding(agent: &str) -> Binding {
     Binding {
@@ -26,7 +26,7 @@ fn binding(agent: &str) -> Binding {
     }
 }
 
-fn question(call_id: &str, agent: &str) -> OpenApprovalRequest {
+pub(super) fn question(call_id: &str, agent: &str) -> OpenApprovalRequest {
     OpenApprovalRequest {
         call_id: call_id.to_owned(),
         binding: Some(binding(agent)),
@@ -37,7 +37,7 @@ fn question(call_id: &str, agent: &str) -> OpenApprovalRequest {
     }
 }
 
-fn yes() -> Resolution {
+pub(super) fn yes() -> Resolution {
     Resolution {
         approve: true,
         by: "test".to_owned(),

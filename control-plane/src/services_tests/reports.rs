@@ -1,10 +1,10 @@
 //! Records into the chain.
 
+use crate::store::records::RecordFilter;
 use chain::record::SourceRecord;
 use chain::source::SourceChain;
 use chain::timestamp::Timestamp;
 use chain::vocabulary::{Outcome, RecordKind};
-use control_plane::store::records::RecordFilter;
 use proto::v1::reports_client::ReportsClient;
 use proto::v1::reports_request::Message;
 use proto::v1::{EpochEnd, Opening, Record, RecordBatch, ReportsRequest, ReportsResponse, Watermark};
@@ -12,16 +12,16 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
-use crate::plane::{Enrolled, LONG, Plane};
+use super::plane::{Enrolled, LONG, Plane};
 
-struct Reporter {
+pub(super) struct Reporter {
     requests: mpsc::Sender<ReportsRequest>,
     responses: Streaming<ReportsResponse>,
     mark: Watermark,
 }
 
 impl Reporter {
-    async fn open(plane: &Plane, enrolled: &Enrolled) -> Self {
+    pub(super) async fn open(plane: &Plane, enrolled: &Enrolled) -> Self {
         let (requests, receiver) = mpsc::channel(16);
         let stream = enrolled.request(ReceiverStream::new(receiver));
         let responses = ReportsClient::new(plane.channel.clone())
@@ -40,6 +40,11 @@ impl Reporter {
             }))
             .await;
         reporter
+    }
+
+    pub(super) async fn send(&self, epoch: u64, records: &[Record]) {
+        let records = records.to_vec();
+        self.say(Message::Batch(RecordBatch { epoch, records })).await;
     }
 
     async fn say(&self, message: Message) {
@@ -61,14 +66,14 @@ impl Reporter {
         Ok(())
     }
 
-    async fn until(&mut self, holds: impl Fn(&Watermark) -> bool) {
+    pub(super) async fn until(&mut self, holds: impl Fn(&Watermark) -> bool) {
         while !holds(&self.mark) {
             self.next().await.unwrap();
         }
     }
 }
 
-fn records(enrolled: &Enrolled, count: u64, agent: &str) -> Vec<Record> {
+pub(super) fn records(enrolled: &Enrolled, count: u64, agent: &str) -> Vec<Record> {
     let answer = &enrolled.answer;
     let mut chain = SourceChain::new(answer.sidecar_id.as_str().to_owned(), answer.epoch);
     let one = |number: u64| {

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use control_plane::store::Act;
-use control_plane::store::stops::{StopDraft, StopScope};
+use crate::store::Act;
+use crate::store::stops::{StopDraft, StopScope};
 use proto::v1::watch_request::Message as Sent;
 use proto::v1::watch_response::Message;
 use proto::v1::{CheckpointRef, Hello, Ping};
 use serde_json::json;
 use tonic::Code;
 
-use crate::plane::{Plane, eventually, policy, refusal};
-use crate::watcher::Watcher;
+use super::plane::{Plane, eventually, policy, refusal};
+use super::watcher::Watcher;
 
 #[tokio::test]
 async fn an_edit_reaches_a_watcher_as_a_delta_with_a_valid_proof() {
@@ -32,7 +32,7 @@ async fn an_edit_reaches_a_watcher_as_a_delta_with_a_valid_proof() {
     let act = Act::new("mesh.policy_edit", "test", json!({}));
     plane
         .store()
-        .delete_policy("first", control_plane::store::desired::Expected::Any, act)
+        .delete_policy("first", crate::store::desired::Expected::Any, act)
         .await
         .unwrap();
     watcher.until(|watcher| !watcher.has_policy("first")).await;
@@ -235,7 +235,7 @@ async fn a_restart_keeps_the_generation_and_the_keys() {
     let (revision, checkpoint) = (watcher.revision, watcher.checkpoint.clone());
     let Plane { plane, directory, .. } = plane;
     plane.shutdown().await;
-    let plane = control_plane::start(control_plane::Options::in_directory(directory.path()))
+    let plane = crate::start(crate::Options::in_directory(directory.path()))
         .await
         .unwrap();
     let channel = plane.in_memory_channel();

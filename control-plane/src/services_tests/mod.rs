@@ -1,0 +1,8 @@
+//! The control plane's services as a sidecar sees them, over the link in memory.
+
+mod approvals;
+mod plane;
+mod replicas;
+mod reports;
+mod snapshots;
+mod watcher;
