@@ -21,7 +21,7 @@ use crate::approvals::{self, Approvals};
 use crate::auth::{self, AdminToken, AdminTokenError, Sidecars};
 use crate::core::Core;
 use crate::documents::{self, Folder};
-use crate::keys::{KeyError, KeyRing, MasterKey, MasterKeyError, hex};
+use crate::keys::{self, KeyError, KeyRing, MasterKey, MasterKeyError, hex};
 use crate::metrics::Metrics;
 use crate::options::{Options, Storage};
 use crate::rollout::{self, Rollout};
@@ -91,6 +91,7 @@ pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
     core.tasks.spawn(rollout::keep_written(Arc::clone(&core)));
     core.tasks.spawn(approvals::sweep(Arc::clone(&core)));
     core.tasks.spawn(traces::keep_checkpoints(Arc::clone(&core)));
+    core.tasks.spawn(keys::keep_fresh(Arc::clone(&core)));
     tracing::info!(revision = %core.hub.revision(), "control plane started");
     Ok(ControlPlane { core })
 }

@@ -11,6 +11,7 @@ pub(crate) enum Refused {
     Revoked,
     OutOfScope,
     SlowReceiver,
+    GenerationChanged,
     VersionUnsupported,
     Stopped,
     DeniedByPolicy,
@@ -27,6 +28,7 @@ impl Refused {
             Self::Revoked => "revoked",
             Self::OutOfScope => "out_of_scope",
             Self::SlowReceiver => "slow_receiver",
+            Self::GenerationChanged => "generation_changed",
             Self::VersionUnsupported => "version_unsupported",
             Self::Stopped => "stopped",
             Self::DeniedByPolicy => "denied_by_policy",
@@ -39,7 +41,7 @@ impl Refused {
 
     fn grpc(self) -> Code {
         match self {
-            Self::StaleEpoch => Code::Aborted,
+            Self::StaleEpoch | Self::GenerationChanged => Code::Aborted,
             Self::Revoked | Self::OutOfScope => Code::PermissionDenied,
             Self::SlowReceiver => Code::ResourceExhausted,
             Self::VersionUnsupported => Code::FailedPrecondition,

@@ -6,5 +6,6 @@ mod ring;
 mod signer;
 
 pub use master::{MasterKey, MasterKeyError};
+pub(crate) use ring::keep_fresh;
 pub use ring::{KeyError, KeyRing};
 pub use signer::{Secret, Signer};

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::hex;
 use super::master::{MasterKey, MasterKeyError};
 use super::signer::{Secret, Signer};
+use crate::core::Core;
 use crate::store::keys::{KeyRow, SealedKey};
 use crate::store::{Act, Store, StoreError};
 
@@ -21,6 +22,8 @@ const CREDENTIAL: &str = "credential";
 const DIGEST: &str = "digest:";
 /// Between two looks for keys that another replica made.
 const SELDOM: Duration = Duration::from_secs(2);
+/// Between two looks for keys without an occasion.
+const LOOK: Duration = Duration::from_secs(30);
 /// Not a key: its id names the installation.
 const INSTALLATION: &str = "installation";
 
@@ -293,5 +296,18 @@ fn public_key(purpose: &str, id: &str, key: &CheckpointKey) -> PublicKey {
         id: id.to_owned(),
         purpose: purpose.to_owned(),
         ed25519: key.as_bytes().to_vec().into(),
+    }
+}
+
+/// Looks now and then for keys that another replica made, until the shutdown.
+pub(crate) async fn keep_fresh(core: Arc<Core>) {
+    loop {
+        tokio::select! {
+            () = core.shutdown.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        if let Err(error) = core.keys.refresh(&*core.store).await {
+            tracing::debug!(%error, "the installation's keys could not be read again");
+        }
     }
 }

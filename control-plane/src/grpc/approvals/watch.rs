@@ -45,10 +45,19 @@ pub(super) async fn run(
             Refused::Draining.status("this control plane is going down; reconnect elsewhere")
         }
         () = receiver.closed() => return,
+        () = generation_after(&core) => Refused::GenerationChanged.status("a new generation began; ask for the state of what you wait for"),
         Err(status) = feed.serve(request.ids) => status,
     };
     // A receiver that does not even take the reason is left alone.
     let _ = receiver.send_timeout(Err(end), core.limits.patience).await;
+}
+
+/// Waits for a generation later than the present one: positions in the feed may have been lost with the old one.
+async fn generation_after(core: &Core) {
+    let mut revision = core.hub.subscribe();
+    let present = revision.borrow().generation;
+    // INVARIANT: the hub outlives every stream, so the wait ends only by a later generation.
+    let _ = revision.wait_for(|revision| revision.generation > present).await;
 }
 
 struct Feed<'a> {
@@ -64,8 +73,10 @@ impl Feed<'_> {
     /// Ends only with an error.
     async fn serve(&mut self, ids: Vec<String>) -> Result<(), Status> {
         let mut events = self.core.approvals.subscribe();
-        if self.cursor == 0 {
-            self.cursor = self.core.approvals.cursor();
+        // A position beyond the feed's end is of a feed that a restore has cut.
+        let newest = self.core.approvals.cursor();
+        if self.cursor == 0 || self.cursor > newest {
+            self.cursor = newest;
         }
         for id in ids {
             self.state_of(&id).await?;
