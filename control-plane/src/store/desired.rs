@@ -223,8 +223,8 @@ pub trait DesiredState: Send + Sync {
     async fn committed_at(&self, revision: Revision) -> StoreResult<Option<Micros>>;
 
     /// Starts a new generation, because commits may have been lost or because an operator says so: everybody re-syncs in full,
-    /// approved but unconsumed approvals become `cancelled`, the chain's `seq` restarts and its first record (this act) links the last
-    /// checkpoint that is known here.
+    /// approved but unconsumed approvals become `cancelled`, the chain's `seq` restarts and its first record (this act) links the head
+    /// that is here, and through it the last checkpoint.
     ///
     /// `seen` is the generation in which the caller saw the reason; when another caller has begun a later one in between, nothing
     /// happens and the present head is returned.

@@ -1,6 +1,7 @@
 //! Emergency stops. They have a locked sequence of their own and never take a revision.
 
 use async_trait::async_trait;
+use policy::glob::Glob;
 use proto::v1;
 
 use super::{
@@ -172,30 +173,7 @@ pub trait Stops: Send + Sync {
     async fn stops_head(&self) -> StoreResult<StopsHead>;
 }
 
-/// `*` any characters, `?` one character; linear in practice (single backtrack point).
+/// A glob of the policy language. One that cannot be read matches everything: a stop must not fail to hold.
 pub(crate) fn glob_matches(glob: &str, text: &str) -> bool {
-    let glob: Vec<char> = glob.chars().collect();
-    let text: Vec<char> = text.chars().collect();
-    let (mut at, mut reached) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(character) = text.get(reached) {
-        match glob.get(at) {
-            Some('*') => {
-                star = Some((at, reached));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || wanted == character => {
-                at += 1;
-                reached += 1;
-            }
-            _ => {
-                let Some((star_at, from)) = star else { return false };
-                at = star_at + 1;
-                reached = from + 1;
-                star = Some((star_at, reached));
-            }
-        }
-    }
-    glob.get(at..)
-        .is_some_and(|rest| rest.iter().all(|character| *character == '*'))
+    glob.parse::<Glob>().map_or(true, |glob| glob.matches(text))
 }

@@ -101,7 +101,7 @@ pub(super) async fn an_answer_is_given_once(fixture: &Fixture) {
     let asked = opened(fixture, question("claude", "notes.delete")).await;
     let answered = store
         .resolve_approval(
-            &asked.id[..8],
+            asked.id.get(..8).unwrap(),
             yes(Duration::from_secs(60)),
             Some(act("mesh.resolve")),
         )

@@ -293,7 +293,7 @@ pub(super) async fn a_grant_is_revoked_by_a_prefix(fixture: &Fixture) {
         .create_grant(grant(Duration::from_secs(600)), act("mesh.grant"))
         .await
         .unwrap();
-    let prefix = &made.grant.id[..6];
+    let prefix = made.grant.id.get(..6).unwrap();
     assert_eq!(
         store
             .revoke_grant(prefix, act("mesh.grant_revoke"))

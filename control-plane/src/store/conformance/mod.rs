@@ -7,6 +7,7 @@ mod generation;
 mod keys_and_quotas;
 mod records;
 mod sidecars;
+mod sources;
 mod stops;
 
 use std::sync::{Arc, Mutex, Weak};
@@ -139,7 +140,7 @@ conformance! {
         any_text_survives_storage,
         an_epoch_that_never_closed_is_a_gap;
     generation:
-        a_new_generation_restarts_the_chain_at_the_last_checkpoint,
+        a_new_generation_restarts_the_chain_and_loses_nothing,
         records_that_a_restore_lost_are_a_gap,
         a_generation_begins_once;
     keys_and_quotas:

@@ -1,7 +1,7 @@
 use super::{
     act,
-    records::{Source, verified},
     sidecars::enrolled,
+    sources::{Source, verified},
     *,
 };
 use crate::{

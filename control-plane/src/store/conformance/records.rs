@@ -1,127 +1,16 @@
-use chain::{
-    hash::Hash,
-    link::{MacKey, link, split_header},
-    payload::Payload,
-    record::SourceRecord,
-    source::SourceChain,
-    timestamp::Timestamp,
-    vocabulary::{Action, Outcome, RecordKind},
-};
+use chain::{link::MacKey, timestamp::Timestamp, vocabulary::Action};
 
 use super::{
     Fixture, act,
     sidecars::{enrolled, resumption},
+    sources::{Source, checkpoint, verified},
 };
 use crate::store::{
-    Store, StoreError,
+    StoreError,
     desired::Expected,
-    records::{ChainPosition, CheckpointRow, GapKind, IncomingRecord, IngestBatch, RecordFilter},
+    records::{ChainPosition, CheckpointRow, GapKind, RecordFilter},
     sidecars::{SidecarHeartbeat, SidecarReport},
 };
-
-/// Makes the records of one epoch.
-pub(super) struct Source {
-    chain: SourceChain,
-    sidecar: String,
-}
-
-impl Source {
-    pub(super) fn new(sidecar: &str, epoch: u64) -> Self {
-        Self {
-            chain: SourceChain::new(sidecar.to_owned(), epoch),
-            sidecar: sidecar.to_owned(),
-        }
-    }
-
-    pub(super) fn record(&mut self, change: impl FnOnce(&mut SourceRecord)) -> IncomingRecord {
-        let id = format!(
-            "{}-{}-{}",
-            self.sidecar,
-            self.chain.epoch(),
-            self.chain.last() + 1
-        );
-        let mut record = SourceRecord::new(
-            id,
-            Timestamp::from_micros(1_000_000),
-            RecordKind::Call,
-            "default".into(),
-            Outcome::Ok,
-        );
-        let mut payload = Payload::new([3; 16]);
-        payload.error = Some("line\none\t\\ \"two\"".to_owned());
-        let payload = payload.seal().unwrap();
-        record.payload_digest = Some(payload.digest);
-        change(&mut record);
-        let sealed = self.chain.seal(&mut record).unwrap();
-        IncomingRecord::decode(sealed.n, sealed.text.into(), payload.text.into()).unwrap()
-    }
-
-    pub(super) fn batch(&mut self, count: usize) -> IngestBatch {
-        let records = (0..count).map(|_| self.record(|_| ())).collect();
-        self.of(records)
-    }
-
-    pub(super) fn of(&self, records: Vec<IncomingRecord>) -> IngestBatch {
-        IngestBatch {
-            sidecar: self.sidecar.clone(),
-            epoch: self.chain.epoch(),
-            records,
-        }
-    }
-}
-
-pub(super) const START: ChainPosition = ChainPosition {
-    generation: 0,
-    seq: 0,
-};
-
-/// Checks every link of the chain; answers how many records it has.
-pub(super) async fn verified(store: &dyn Store) -> usize {
-    let records = store.records_after(START, 100_000).await.unwrap();
-    let mut prev = Hash::ZERO;
-    let mut generation = 1;
-    let mut expected = 0;
-    for record in &records {
-        if record.at.generation != generation {
-            let checkpoint = store.checkpoints(1000).await.unwrap();
-            let last = checkpoint
-                .iter()
-                .find(|row| row.at.generation < record.at.generation);
-            prev = last.map_or(Hash::ZERO, |row| row.hash.into());
-            generation = record.at.generation;
-            expected = 0;
-        }
-        expected += 1;
-        assert_eq!(record.at.seq, expected);
-        assert_eq!(
-            link(&prev, record.header.as_bytes()),
-            Hash::from_bytes(record.hash),
-            "at {:?}",
-            record.at
-        );
-        let (at, _) = split_header(&record.header).unwrap();
-        assert_eq!((at.generation, at.seq), (record.at.generation, record.at.seq));
-        prev = record.hash.into();
-    }
-    let head = store.chain_head().await.unwrap();
-    assert_eq!((head.at.seq, Hash::from_bytes(head.hash)), (expected, prev));
-    records.len()
-}
-
-/// States the head, as the checkpoint service does.
-pub(super) async fn checkpoint(store: &dyn Store) -> CheckpointRow {
-    let head = store.chain_head().await.unwrap();
-    let row = CheckpointRow {
-        at: head.at,
-        hash: head.hash,
-        time: head.database_time,
-        text: "{}".to_owned(),
-        signature: vec![1; 64],
-        key_id: "k".to_owned(),
-    };
-    store.insert_checkpoint(row.clone()).await.unwrap();
-    row
-}
 
 pub(super) async fn records_are_in_the_chain_exactly_once(fixture: &Fixture) {
     let store = &fixture.store;
@@ -175,6 +64,12 @@ pub(super) async fn a_hole_is_refused_and_changes_nothing(fixture: &Fixture) {
         })
     ));
     assert_eq!(store.chain_head().await.unwrap().at, before);
+    let mut forged = Source::new("s1", 1).batch(2);
+    let mut other = Source::new("s1", 1);
+    other.record(|record| record.session = Some("another".to_owned()));
+    forged.records[1] = other.record(|_| ());
+    let broken = store.ingest(vec![forged]).await;
+    assert!(matches!(broken, Err(StoreError::Invalid { .. })), "{broken:?}");
     let unknown = store.ingest(vec![Source::new("s1", 9).batch(1)]).await;
     assert!(matches!(unknown, Err(StoreError::NoOpenEpoch { epoch: 9, .. })));
     let mut source = Source::new("s1", 1);

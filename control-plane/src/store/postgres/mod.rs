@@ -218,9 +218,10 @@ fn push_value(text: &mut String, value: &Arg) {
         Arg::Text(value) | Arg::MaybeText(Some(value)) => push_text(text, value),
         Arg::Bytes(bytes) | Arg::MaybeBytes(Some(bytes)) => {
             text.push_str("\\\\x");
-            for byte in bytes {
-                let _ = write!(text, "{byte:02x}");
-            }
+            bytes
+                .iter()
+                .flat_map(|byte| [byte >> 4, byte & 0x0f])
+                .for_each(|nibble| text.push(hex(nibble)));
         }
         Arg::MaybeReal(Some(number)) => {
             let _ = write!(text, "{number}");
@@ -230,6 +231,14 @@ fn push_value(text: &mut String, value: &Arg) {
             text.push_str("\\N");
         }
     }
+}
+
+fn hex(nibble: u8) -> char {
+    char::from(if nibble < 10 {
+        b'0' + nibble
+    } else {
+        b'a' + nibble - 10
+    })
 }
 
 fn push_text(text: &mut String, value: &str) {

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use chain::hash::Hash;
 
 use super::{
-    SqlStore, acts, by_prefix, claims, random_id, stops, transact,
+    SqlStore, acts,
+    approval_rows::{self, COLUMNS, approval},
+    by_prefix, claims, random_id, stops, transact,
     tx::Tx,
     value::{Arg, Row, args, to_json},
 };
@@ -17,17 +19,11 @@ use crate::store::{
     },
     error::{StoreError, StoreResult},
     stops::StopSubject,
-    types::{Act, Micros, Revision, Topic},
+    types::{Act, Micros, Topic},
 };
 
 /// Pending, or approved and unconsumed.
 pub(super) const OPEN: &str = "(status = 'pending' OR (status = 'approved' AND consumed_at IS NULL))";
-
-const COLUMNS: &str = "id, namespace, sidecar, call_id, agent, person, tool, fingerprint, arguments_digest, \
-                       digest_key_id, session, binding, params, classification, policy_rule, rule_index, generation, \
-                       number, message, injection_risk, resources, identity, floors, timeout_us, status, created_at, \
-                       expires_at, resolved_at, resolved_by, resolved_via, reasoning, confidence, consumed_at, \
-                       consumed_by, claim_generation, claim_number, claim_stops, cursor";
 
 #[async_trait]
 impl Approvals for SqlStore {
@@ -40,7 +36,7 @@ impl Approvals for SqlStore {
     }
 
     async fn approvals(&self, filter: ApprovalFilter) -> StoreResult<Vec<Approval>> {
-        transact!(read self, "listing approvals", tx => list(tx, &filter))
+        transact!(read self, "listing approvals", tx => approval_rows::list(tx, &filter))
     }
 
     async fn resolve_approval(
@@ -68,7 +64,7 @@ impl Approvals for SqlStore {
     }
 
     async fn approval_events_after(&self, cursor: u64, limit: u32) -> StoreResult<Vec<ApprovalEvent>> {
-        transact!(read self, "reading approval events", tx => events_after(tx, cursor, limit))
+        transact!(read self, "reading approval events", tx => approval_rows::events_after(tx, cursor, limit))
     }
 }
 
@@ -444,101 +440,4 @@ async fn sweep(tx: &mut Tx) -> StoreResult<u64> {
         }
     }
     Ok(count)
-}
-
-async fn list(tx: &mut Tx, filter: &ApprovalFilter) -> StoreResult<Vec<Approval>> {
-    let mut sql = format!("SELECT {COLUMNS} FROM approvals WHERE 1 = 1");
-    let mut values: Vec<Arg> = Vec::new();
-    if let Some(status) = filter.status {
-        values.push(status.name().into());
-        sql.push_str(&format!(" AND status = ${}", values.len()));
-    }
-    if let Some(namespace) = &filter.namespace {
-        values.push(namespace.into());
-        sql.push_str(&format!(" AND namespace = ${}", values.len()));
-    }
-    for (column, glob) in [("agent", &filter.agent), ("tool", &filter.tool)] {
-        let Some(glob) = glob else { continue };
-        let (condition, value) = tx.matches(column, values.len() + 1, glob);
-        values.push(value);
-        sql.push_str(&format!(" AND {condition}"));
-    }
-    if let Some(before) = &filter.before {
-        values.push(before.into());
-        sql.push_str(&format!(
-            " AND (created_at, id) < (SELECT created_at, id FROM approvals WHERE id = ${})",
-            values.len()
-        ));
-    }
-    values.push(if filter.limit == 0 { 100_u32 } else { filter.limit }.into());
-    sql.push_str(&format!(
-        " ORDER BY created_at DESC, id DESC LIMIT ${}",
-        values.len()
-    ));
-    tx.rows(&sql, &values).await?.iter().map(approval).collect()
-}
-
-async fn events_after(tx: &mut Tx, cursor: u64, limit: u32) -> StoreResult<Vec<ApprovalEvent>> {
-    let columns: Vec<String> = COLUMNS.split(", ").map(|column| format!("a.{column}")).collect();
-    let sql = format!(
-        "SELECT e.cursor AS event_cursor, e.status AS event_status, e.consumed AS event_consumed, e.at AS event_at, {} \
-         FROM approval_events e JOIN approvals a ON a.id = e.approval WHERE e.cursor > $1 ORDER BY e.cursor LIMIT $2",
-        columns.join(", ")
-    );
-    tx.rows(&sql, &args![cursor, limit])
-        .await?
-        .iter()
-        .map(|row| {
-            Ok(ApprovalEvent {
-                cursor: row.count("event_cursor")?,
-                status: ApprovalStatus::from_name(&row.text("event_status")?)?,
-                consumed: row.flag("event_consumed")?,
-                at: row.int("event_at")?,
-                approval: approval(row)?,
-            })
-        })
-        .collect()
-}
-
-fn approval(row: &Row) -> StoreResult<Approval> {
-    let asked = ApprovalDraft {
-        namespace: row.text("namespace")?,
-        sidecar: row.text("sidecar")?,
-        call_id: row.text("call_id")?,
-        binding: Binding {
-            agent: row.text("agent")?,
-            user: row.text("person")?,
-            tool: row.text("tool")?,
-            fingerprint: row.bytes("fingerprint")?,
-            arguments_digest: row.bytes("arguments_digest")?,
-            digest_key_id: row.text("digest_key_id")?,
-            session: row.text("session")?,
-        },
-        params: row.bytes("params")?.into(),
-        classification: row.bytes("classification")?.into(),
-        policy_rule: row.text("policy_rule")?,
-        rule_index: row.small("rule_index")?,
-        revision: Revision::new(row.count("generation")?, row.count("number")?),
-        message: row.text("message")?,
-        injection_risk: row.flag("injection_risk")?,
-        resources: row.list("resources")?,
-        identity: row.text("identity")?,
-        floors: row.list("floors")?,
-        timeout: Duration::from_micros(row.count("timeout_us")?),
-    };
-    Ok(Approval {
-        id: row.text("id")?,
-        asked,
-        status: ApprovalStatus::from_name(&row.text("status")?)?,
-        created_at: row.int("created_at")?,
-        expires_at: row.int("expires_at")?,
-        resolved_at: row.maybe_int("resolved_at")?,
-        resolved_by: row.text("resolved_by")?,
-        resolved_via: row.text("resolved_via")?,
-        reasoning: row.text("reasoning")?,
-        confidence: row.maybe_real("confidence")?,
-        consumed_at: row.maybe_int("consumed_at")?,
-        consumed_by: row.text("consumed_by")?,
-        cursor: row.count("cursor")?,
-    })
 }

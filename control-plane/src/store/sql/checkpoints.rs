@@ -80,7 +80,7 @@ async fn hash_at(tx: &mut Tx, at: ChainPosition) -> StoreResult<Option<[u8; 32]>
 async fn settle(tx: &mut Tx, at: ChainPosition) -> StoreResult<()> {
     let covered = tx
         .rows(
-            "SELECT sidecar, epoch, max(n) AS n FROM ingest_marks WHERE generation = $1 AND seq <= $2 \
+            "SELECT sidecar, epoch, max(n) AS n FROM ingest_marks WHERE (generation, seq) <= ($1, $2) \
              GROUP BY sidecar, epoch ORDER BY sidecar, epoch",
             &args![at.generation, at.seq],
         )
@@ -93,7 +93,7 @@ async fn settle(tx: &mut Tx, at: ChainPosition) -> StoreResult<()> {
         .await?;
     }
     tx.run(
-        "DELETE FROM ingest_marks WHERE generation = $1 AND seq <= $2",
+        "DELETE FROM ingest_marks WHERE (generation, seq) <= ($1, $2)",
         &args![at.generation, at.seq],
     )
     .await?;

@@ -1,27 +1,17 @@
 //! Generations: what happens when the database may have lost commits.
 
-use std::collections::BTreeMap;
-
-use chain::{
-    hash::Hash,
-    link::{Head, Position, split_header},
-    record::Header,
-};
+use chain::link::Head;
 
 use super::{
-    acts, approvals,
-    ingest::{self, NewRow},
+    acts, approvals, checkpoints, ingest,
     tx::{Connection, Tx},
     value::args,
 };
 use crate::store::{
-    error::{StoreError, StoreResult},
+    error::StoreResult,
     records::OWN_SOURCE,
     types::{Act, Revision, Topic},
 };
-
-/// How many records are linked anew at a time.
-const CHUNK: u32 = 5000;
 
 /// Compares the database with the one that this data last lived in; another one begins a generation.
 pub(crate) async fn adopt(tx: &mut Tx) -> StoreResult<()> {
@@ -100,7 +90,8 @@ pub(super) async fn begin(tx: &mut Tx, seen: Option<u64>, reason: &str, by: &str
     Ok(revision)
 }
 
-/// Begins the chain of a generation at the last checkpoint. What stood behind that checkpoint is linked anew: no statement covered it.
+/// Begins the chain of a generation: its first record, this act, links the head that is here, and with it the last checkpoint. What stood
+/// behind that checkpoint is covered by the next one.
 async fn restart_chain(
     tx: &mut Tx,
     generation: u64,
@@ -108,108 +99,15 @@ async fn restart_chain(
     by: &str,
     cancelled: u64,
 ) -> StoreResult<()> {
-    let left = tx
-        .one("SELECT generation, seq, hash FROM chain_head FOR UPDATE", &[])
-        .await?;
-    let checkpoint = tx
-        .row(
-            "SELECT generation, seq, hash FROM checkpoints ORDER BY generation DESC, seq DESC LIMIT 1",
-            &[],
-        )
-        .await?;
-    let (mut after, hash) = match &checkpoint {
-        Some(row) => (
-            Position {
-                generation: row.count("generation")?,
-                seq: row.count("seq")?,
-            },
-            Hash::from_bytes(row.hash("hash")?),
-        ),
-        None => (Position::default(), Hash::ZERO),
-    };
-    ingest::move_head(tx, &Head::of_generation(generation, hash)).await?;
+    let left = ingest::locked_writer(tx).await?.head();
+    let checkpoint = checkpoints::list(tx, 1).await?.pop().map(|row| row.at);
+    ingest::move_head(tx, &Head::of_generation(generation, left.hash)).await?;
     let details = serde_json::json!({
         "reason": reason,
-        "left_at": { "generation": left.count("generation")?, "seq": left.count("seq")? },
-        "checkpoint": { "generation": after.generation, "seq": after.seq },
+        "left_at": { "generation": left.at.generation, "seq": left.at.seq },
+        "checkpoint": checkpoint.map(|at| serde_json::json!({ "generation": at.generation, "seq": at.seq })),
         "approvals_cancelled": cancelled,
     });
     acts::append(tx, &Act::new("mesh.generation", by, details)).await?;
-    let mut reached: BTreeMap<(String, u64), u64> = BTreeMap::new();
-    while let Some(last) = relink(tx, after, generation, &mut reached).await? {
-        after = last;
-    }
-    let head = ingest::locked_writer(tx).await?.head();
-    tx.run(
-        "DELETE FROM ingest_marks WHERE generation < $1",
-        &args![generation],
-    )
-    .await?;
-    let marks = reached
-        .iter()
-        .map(|((sidecar, epoch), n)| (sidecar.as_str(), *epoch, *n));
-    ingest::write_marks(tx, &head, marks).await
-}
-
-/// Moves one chunk of records after a position into the new generation; answers where it ended. `None`: none were left.
-async fn relink(
-    tx: &mut Tx,
-    after: Position,
-    generation: u64,
-    reached: &mut BTreeMap<(String, u64), u64>,
-) -> StoreResult<Option<Position>> {
-    let rows = tx
-        .rows(
-            "SELECT generation, seq, header, payload FROM records WHERE (generation, seq) > ($1, $2) \
-             AND generation < $3 ORDER BY generation, seq LIMIT $4",
-            &args![after.generation, after.seq, generation, CHUNK],
-        )
-        .await?;
-    let mut writer = ingest::locked_writer(tx).await?;
-    let stored_at = tx.now().await?;
-    let key_id = writer.key_id().unwrap_or_default().to_owned();
-    let invalid = |reason: String| StoreError::Invalid {
-        what: "stored record",
-        reason,
-    };
-    let mut last = None;
-    let mut read = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let header = row.text("header")?;
-        let record = Header::decode(&header)
-            .map_err(|error| invalid(error.to_string()))?
-            .record;
-        let (_, fields) =
-            split_header(&header).ok_or_else(|| invalid("its header has no position".to_owned()))?;
-        let linked = writer
-            .append(&format!("{{{fields}"))
-            .map_err(|error| invalid(error.to_string()))?;
-        last = Some(Position {
-            generation: row.count("generation")?,
-            seq: row.count("seq")?,
-        });
-        if let (Some(sidecar), Some(epoch), Some(n)) = (&record.sidecar, record.epoch, record.n) {
-            reached.insert((sidecar.to_string(), epoch), n);
-        }
-        read.push((linked, record, row.maybe_text("payload")?));
-    }
-    let Some(last) = last else { return Ok(None) };
-    let fresh: Vec<NewRow<'_>> = read
-        .iter()
-        .map(|(linked, source, payload)| NewRow {
-            linked: linked.clone(),
-            key_id: key_id.clone(),
-            stored_at,
-            source,
-            payload: payload.as_deref(),
-        })
-        .collect();
-    tx.run(
-        "DELETE FROM records WHERE (generation, seq) > ($1, $2) AND (generation, seq) <= ($3, $4)",
-        &args![after.generation, after.seq, last.generation, last.seq],
-    )
-    .await?;
-    ingest::write_rows(tx, &fresh).await?;
-    ingest::move_head(tx, &writer.head()).await?;
-    Ok(Some(last))
+    Ok(())
 }

@@ -30,17 +30,18 @@ pub(super) struct Fresh<'r> {
 }
 
 /// A row of `records`.
-pub(super) struct NewRow<'r> {
-    pub(super) linked: Linked,
-    pub(super) key_id: String,
-    pub(super) stored_at: Micros,
-    pub(super) source: &'r SourceRecord,
-    pub(super) payload: Option<&'r str>,
+struct NewRow<'r> {
+    linked: Linked,
+    key_id: String,
+    stored_at: Micros,
+    source: &'r SourceRecord,
+    payload: Option<&'r str>,
 }
 
 /// An epoch's row, locked.
 struct Locked {
     committed: u64,
+    source_hash: Hash,
     generation: u64,
     closed: bool,
 }
@@ -79,7 +80,7 @@ pub(super) async fn ingest(tx: &mut Tx, batches: &[IngestBatch]) -> StoreResult<
     marks(tx, &epochs).await
 }
 
-/// Takes the records that continue an epoch; drops those below its watermark, refuses holes.
+/// Takes the records that continue an epoch; drops those below its watermark, refuses holes and broken source links.
 async fn continue_epoch<'r>(
     tx: &mut Tx,
     (sidecar, epoch): (&'r str, u64),
@@ -88,20 +89,12 @@ async fn continue_epoch<'r>(
     records: &[&'r IncomingRecord],
     fresh: &mut Vec<Fresh<'r>>,
 ) -> StoreResult<()> {
-    let mut last = mark.committed;
+    let (mut last, mut prev) = (mark.committed, mark.source_hash);
     // A restore may have lost records that were settled before it, so that their source no longer has them.
     let mut may_skip = mark.generation != generation;
-    for record in records.iter().copied().filter(|record| record.n > mark.committed) {
-        if record.n != last + 1 {
-            if !may_skip || record.n <= last {
-                return Err(StoreError::Hole {
-                    sidecar: sidecar.to_owned(),
-                    epoch,
-                    expected: last + 1,
-                    found: record.n,
-                });
-            }
-            lost(tx, (sidecar, epoch), last + 1, record.n - 1).await?;
+    for record in records.iter().copied() {
+        if record.n <= last {
+            continue;
         }
         if mark.closed {
             return Err(StoreError::NoOpenEpoch {
@@ -109,8 +102,21 @@ async fn continue_epoch<'r>(
                 epoch,
             });
         }
+        if record.n == last + 1 {
+            follows(record, prev, (sidecar, epoch))?;
+        } else if may_skip {
+            lost(tx, (sidecar, epoch), last + 1, record.n - 1).await?;
+        } else {
+            return Err(StoreError::Hole {
+                sidecar: sidecar.to_owned(),
+                epoch,
+                expected: last + 1,
+                found: record.n,
+            });
+        }
         may_skip = false;
         last = record.n;
+        prev = Hash::of(&[record.source.as_bytes()]);
         fresh.push(Fresh {
             sidecar,
             epoch,
@@ -118,6 +124,20 @@ async fn continue_epoch<'r>(
         });
     }
     Ok(())
+}
+
+/// One source whose own chain is broken would make the whole chain fail its verification.
+fn follows(record: &IncomingRecord, prev: Hash, (sidecar, epoch): (&str, u64)) -> StoreResult<()> {
+    if record.record.source_prev == Some(prev) {
+        return Ok(());
+    }
+    Err(StoreError::Invalid {
+        what: "record",
+        reason: format!(
+            "number {} of sidecar {sidecar} epoch {epoch} does not link the one before it",
+            record.n
+        ),
+    })
 }
 
 async fn lost(tx: &mut Tx, (sidecar, epoch): (&str, u64), from: u64, to: u64) -> StoreResult<()> {
@@ -152,7 +172,7 @@ async fn lock(tx: &mut Tx, epochs: &[(&str, u64)]) -> StoreResult<BTreeMap<(Stri
     }
     let (condition, values) = named(epochs);
     let sql = format!(
-        "SELECT sidecar, epoch, committed, generation, closed FROM epochs WHERE {condition} \
+        "SELECT sidecar, epoch, committed, source_hash, generation, closed FROM epochs WHERE {condition} \
          ORDER BY sidecar, epoch FOR UPDATE"
     );
     tx.rows(&sql, &values)
@@ -161,6 +181,7 @@ async fn lock(tx: &mut Tx, epochs: &[(&str, u64)]) -> StoreResult<BTreeMap<(Stri
         .map(|row| {
             let locked = Locked {
                 committed: row.count("committed")?,
+                source_hash: row.hash("source_hash")?.into(),
                 generation: row.count("generation")?,
                 closed: row.flag("closed")?,
             };
@@ -232,7 +253,7 @@ pub(super) async fn append(tx: &mut Tx, fresh: &[Fresh<'_>]) -> StoreResult<Chai
 }
 
 /// Remembers how far each epoch is in the chain at this head.
-pub(super) async fn write_marks<'m>(
+async fn write_marks<'m>(
     tx: &mut Tx,
     head: &Head,
     marks: impl Iterator<Item = (&'m str, u64, u64)>,
@@ -276,12 +297,12 @@ pub(super) async fn move_head(tx: &mut Tx, head: &Head) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) const COLUMNS: &str = "generation, seq, stored_at, id, time, kind, namespace, sidecar, epoch, n, agent, \
+const COLUMNS: &str = "generation, seq, stored_at, id, time, kind, namespace, sidecar, epoch, n, agent, \
                                   person, session, tool, upstream, action, outcome, risk, trace_id, header, payload, \
                                   hash, mac, key_id";
 
 /// Writes rows in bulk: COPY on Postgres, many rows per statement on SQLite.
-pub(super) async fn write_rows(tx: &mut Tx, rows: &[NewRow<'_>]) -> StoreResult<()> {
+async fn write_rows(tx: &mut Tx, rows: &[NewRow<'_>]) -> StoreResult<()> {
     let rows: Vec<Vec<Arg>> = rows.iter().map(columns).collect();
     if let Connection::Postgres(connection) = tx.connection() {
         crate::store::postgres::copy(connection, &format!("COPY records ({COLUMNS}) FROM STDIN"), &rows).await

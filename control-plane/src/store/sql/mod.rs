@@ -4,6 +4,7 @@ pub(crate) mod tx;
 pub(crate) mod value;
 
 mod acts;
+mod approval_rows;
 mod approvals;
 mod catalogue;
 mod change;
@@ -14,10 +15,12 @@ mod epochs;
 mod generation;
 mod grants;
 mod ingest;
+mod join_tokens;
 mod keys;
 mod policies;
 mod quotas;
 mod reading;
+mod sidecar_reports;
 mod sidecars;
 mod stops;
 

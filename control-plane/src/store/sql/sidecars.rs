@@ -1,11 +1,11 @@
-//! Sidecars: join tokens, identities, epochs, reports.
+//! Sidecars: identities and epochs.
 
 use async_trait::async_trait;
 
 use super::{
-    SqlStore, acts, desired, epochs, random_id, transact,
+    SqlStore, acts, desired, epochs, join_tokens, random_id, sidecar_reports, transact,
     tx::Tx,
-    value::{Arg, Row, args, from_json, to_json},
+    value::{Row, args, from_json, to_json},
 };
 use crate::store::{
     error::{EnrolRefusal, StoreError, StoreResult},
@@ -22,19 +22,19 @@ const EPOCHS_PER_GENERATION: u64 = 1_000_000;
 #[async_trait]
 impl Sidecars for SqlStore {
     async fn create_join_token(&self, draft: JoinTokenDraft, act: Act) -> StoreResult<JoinToken> {
-        transact!(write self, "making a join token", tx => create_token(tx, &draft, &act))
+        transact!(write self, "making a join token", tx => join_tokens::create(tx, &draft, &act))
     }
 
     async fn join_tokens(&self) -> StoreResult<Vec<JoinToken>> {
-        transact!(read self, "reading join tokens", tx => tokens(tx))
+        transact!(read self, "reading join tokens", tx => join_tokens::usable(tx))
     }
 
     async fn join_token(&self, hash: [u8; 32]) -> StoreResult<JoinToken> {
-        transact!(read self, "reading a join token", tx => usable_token(tx, &hash))
+        transact!(read self, "reading a join token", tx => join_tokens::find(tx, &hash))
     }
 
     async fn revoke_join_token(&self, id: &str, act: Act) -> StoreResult<()> {
-        transact!(write self, "revoking a join token", tx => revoke_token(tx, id, &act))
+        transact!(write self, "revoking a join token", tx => join_tokens::revoke(tx, id, &act))
     }
 
     async fn redeem(&self, redemption: Redemption) -> StoreResult<Enrolled> {
@@ -71,7 +71,7 @@ impl Sidecars for SqlStore {
     }
 
     async fn report_sidecars(&self, reports: Vec<SidecarReport>) -> StoreResult<()> {
-        transact!(write self, "writing sidecar reports", tx => report(tx, &reports))
+        transact!(write self, "writing sidecar reports", tx => sidecar_reports::write(tx, &reports))
     }
 
     async fn rollout(&self, revision: Revision) -> StoreResult<Rollout> {
@@ -91,111 +91,6 @@ impl Sidecars for SqlStore {
     }
 }
 
-const TOKEN_COLUMNS: &str =
-    "id, hash, label, namespace, agents, upstreams, created_at, created_by, expires_at, uses_left";
-
-async fn create_token(tx: &mut Tx, draft: &JoinTokenDraft, act: &Act) -> StoreResult<JoinToken> {
-    let now = tx.now().await?;
-    let token = JoinToken {
-        id: random_id()?,
-        label: draft.label.clone(),
-        namespace: draft.namespace.clone(),
-        agents: draft.agents.clone(),
-        upstreams: draft.upstreams.clone(),
-        created_at: now,
-        created_by: draft.created_by.clone(),
-        expires_at: draft
-            .lifetime
-            .map(|lifetime| now.saturating_add(i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX))),
-        uses_left: draft.uses,
-    };
-    let sql =
-        format!("INSERT INTO join_tokens ({TOKEN_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
-    tx.run(
-        &sql,
-        &args![
-            &token.id,
-            &draft.hash,
-            &token.label,
-            &token.namespace,
-            to_json("agents", &token.agents)?,
-            to_json("upstreams", &token.upstreams)?,
-            now,
-            &token.created_by,
-            token.expires_at,
-            token.uses_left.map(i64::from),
-        ],
-    )
-    .await?;
-    acts::append(tx, act).await?;
-    Ok(token)
-}
-
-async fn tokens(tx: &mut Tx) -> StoreResult<Vec<JoinToken>> {
-    let now = tx.now().await?;
-    let sql = format!(
-        "SELECT {TOKEN_COLUMNS} FROM join_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1) \
-         AND (uses_left IS NULL OR uses_left > 0) ORDER BY created_at DESC, id"
-    );
-    tx.rows(&sql, &args![now]).await?.iter().map(token).collect()
-}
-
-async fn usable_token(tx: &mut Tx, hash: &[u8; 32]) -> StoreResult<JoinToken> {
-    let sql = format!("SELECT {TOKEN_COLUMNS}, revoked_at FROM join_tokens WHERE hash = $1 FOR UPDATE");
-    // A reading transaction must not lock: the use is checked again when the token is redeemed.
-    let sql = if tx.reads_only() {
-        sql.replace(" FOR UPDATE", "")
-    } else {
-        sql
-    };
-    let Some(row) = tx.row(&sql, &args![hash]).await? else {
-        return Err(EnrolRefusal::UnknownToken.into());
-    };
-    let found = token(&row)?;
-    let now = tx.now().await?;
-    if row.maybe_int("revoked_at")?.is_some() || found.expires_at.is_some_and(|end| end <= now) {
-        return Err(EnrolRefusal::TokenExpired.into());
-    }
-    if found.uses_left == Some(0) {
-        return Err(EnrolRefusal::TokenUsedUp.into());
-    }
-    Ok(found)
-}
-
-async fn revoke_token(tx: &mut Tx, id: &str, act: &Act) -> StoreResult<()> {
-    let now = tx.now().await?;
-    let touched = tx
-        .run(
-            "UPDATE join_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-            &args![id, now],
-        )
-        .await?;
-    if touched == 0 {
-        return Err(StoreError::NotFound {
-            what: "join token",
-            id: id.to_owned(),
-        });
-    }
-    acts::append(tx, act).await?;
-    Ok(())
-}
-
-fn token(row: &Row) -> StoreResult<JoinToken> {
-    Ok(JoinToken {
-        id: row.text("id")?,
-        label: row.text("label")?,
-        namespace: row.text("namespace")?,
-        agents: row.list("agents")?,
-        upstreams: row.list("upstreams")?,
-        created_at: row.int("created_at")?,
-        created_by: row.text("created_by")?,
-        expires_at: row.maybe_int("expires_at")?,
-        uses_left: row
-            .maybe_int("uses_left")?
-            .map(|left| u32::try_from(left).unwrap_or(u32::MAX)),
-    })
-}
-
 async fn first_epoch(tx: &mut Tx) -> StoreResult<u64> {
     let generation = tx
         .one("SELECT generation FROM revision", &[])
@@ -205,7 +100,7 @@ async fn first_epoch(tx: &mut Tx) -> StoreResult<u64> {
 }
 
 async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
-    let token = usable_token(tx, &redemption.token_hash).await?;
+    let token = join_tokens::find(tx, &redemption.token_hash).await?;
     tx.run(
         "UPDATE join_tokens SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left IS NOT NULL",
         &args![&token.id],
@@ -420,66 +315,6 @@ async fn events_after(tx: &mut Tx, sequence: u64, limit: u32) -> StoreResult<Vec
         })
     })
     .collect()
-}
-
-async fn report(tx: &mut Tx, reports: &[SidecarReport]) -> StoreResult<()> {
-    let now = tx.now().await?;
-    // One row per sidecar, in the order of ids, so that two replicas do not lock crosswise.
-    let mut heartbeats = std::collections::BTreeMap::new();
-    let mut acks = std::collections::BTreeMap::new();
-    for report in reports {
-        if let Some(heartbeat) = &report.heartbeat {
-            heartbeats.insert(
-                (&report.sidecar, report.epoch),
-                heartbeat_row(report, heartbeat, now),
-            );
-        }
-        if let Some(ack) = &report.ack {
-            acks.insert(&report.sidecar, ack_row(report, ack, now)?);
-        }
-    }
-    tx.insert_many(
-        "INSERT INTO heartbeats (sidecar, epoch, seen_at, lease_age_ms, high_water, open_intents, stop_sequence)",
-        &heartbeats.into_values().collect::<Vec<_>>(),
-        "ON CONFLICT (sidecar, epoch) DO UPDATE SET seen_at = excluded.seen_at, lease_age_ms = excluded.lease_age_ms, \
-         high_water = excluded.high_water, open_intents = excluded.open_intents, stop_sequence = excluded.stop_sequence",
-    )
-    .await?;
-    tx.insert_many(
-        "INSERT INTO acks (sidecar, epoch, generation, number, apply_us, rejected, at)",
-        &acks.into_values().collect::<Vec<_>>(),
-        "ON CONFLICT (sidecar) DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation, \
-         number = excluded.number, apply_us = excluded.apply_us, rejected = excluded.rejected, at = excluded.at \
-         WHERE excluded.epoch >= acks.epoch",
-    )
-    .await?;
-    Ok(())
-}
-
-fn heartbeat_row(report: &SidecarReport, heartbeat: &SidecarHeartbeat, now: Micros) -> Vec<Arg> {
-    args![
-        &report.sidecar,
-        report.epoch,
-        now,
-        heartbeat.lease_age_ms,
-        heartbeat.high_water,
-        heartbeat.open_intents,
-        heartbeat.stop_sequence,
-    ]
-    .to_vec()
-}
-
-fn ack_row(report: &SidecarReport, ack: &SidecarAck, now: Micros) -> StoreResult<Vec<Arg>> {
-    Ok(args![
-        &report.sidecar,
-        report.epoch,
-        ack.revision.generation,
-        ack.revision.number,
-        ack.apply_us,
-        to_json("rejected resources", &ack.rejected)?,
-        now,
-    ]
-    .to_vec())
 }
 
 async fn rollout(tx: &mut Tx, revision: Revision) -> StoreResult<Rollout> {
