@@ -18,6 +18,11 @@ use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Response, Status, Streaming};
 
 type Answers<T> = ReceiverStream<Result<T, Status>>;
+/// What was asked for, and where states are told.
+pub(super) type ApprovalStream = (
+    v1::WatchApprovalsRequest,
+    mpsc::Sender<Result<v1::ApprovalState, Status>>,
+);
 
 /// One open stream: what the sidecar says, and what it is told.
 pub(super) struct Stream<Said, Told> {
@@ -64,10 +69,7 @@ struct Service {
     script: Arc<Script>,
     watches: mpsc::Sender<WatchStream>,
     reports: mpsc::Sender<ReportStream>,
-    approvals: mpsc::Sender<(
-        v1::WatchApprovalsRequest,
-        mpsc::Sender<Result<v1::ApprovalState, Status>>,
-    )>,
+    approvals: mpsc::Sender<ApprovalStream>,
 }
 
 #[derive(Clone)]
@@ -79,12 +81,7 @@ pub(super) struct Plane {
     connections: mpsc::Sender<tokio::io::DuplexStream>,
     watches: AsyncMutex<mpsc::Receiver<WatchStream>>,
     reports: AsyncMutex<mpsc::Receiver<ReportStream>>,
-    approvals: AsyncMutex<
-        mpsc::Receiver<(
-            v1::WatchApprovalsRequest,
-            mpsc::Sender<Result<v1::ApprovalState, Status>>,
-        )>,
-    >,
+    approvals: AsyncMutex<mpsc::Receiver<ApprovalStream>>,
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
@@ -182,12 +179,7 @@ impl Plane {
         next.expect("no reports stream was opened").unwrap()
     }
 
-    pub(super) async fn approvals(
-        &self,
-    ) -> (
-        v1::WatchApprovalsRequest,
-        mpsc::Sender<Result<v1::ApprovalState, Status>>,
-    ) {
+    pub(super) async fn approvals(&self) -> ApprovalStream {
         let mut approvals = self.approvals.lock().await;
         let next = tokio::time::timeout(Duration::from_secs(10), approvals.recv()).await;
         next.expect("no approvals stream was opened").unwrap()
