@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use chain::checkpoint::{PublicKey, SignedCheckpoint};
 use ed25519_dalek::{Signature, VerifyingKey};
 use prost::Message as _;
 use proto::v1::snapshots_client::SnapshotsClient;
 use proto::v1::watch_request::Message as Sent;
 use proto::v1::watch_response::Message;
 use proto::v1::{
-    Ack, CheckpointRef, Delta, Full, Heartbeat, Hello, Ping, Resource, ResourceSet, Revision, StateProof,
-    WatchRequest, WatchResponse,
+    Ack, CheckpointNotice, CheckpointRef, Delta, Full, Heartbeat, Hello, Ping, Resource, ResourceSet,
+    Revision, StateProof, WatchRequest, WatchResponse,
 };
 use proto::view::{resource_digest, signed_text, view_digest};
 use tokio::sync::mpsc;
@@ -126,11 +127,28 @@ impl Watcher {
                 self.delta_bytes += bytes;
                 self.delta(delta);
             }
-            Message::Checkpoint(notice) => self.checkpoint = notice.at.clone(),
+            Message::Checkpoint(notice) => self.checkpoint = Some(self.verified(notice)),
             Message::Stops(stops) => self.stop_ids = stops.stops.iter().map(|stop| stop.id.clone()).collect(),
             Message::Heartbeat(_) | Message::Draining(_) => {}
         }
         Ok(Some(message))
+    }
+
+    /// A checkpoint notice says what its signed text says.
+    fn verified(&self, notice: &CheckpointNotice) -> CheckpointRef {
+        let key = self
+            .keys
+            .iter()
+            .find(|key| key.id == notice.key_id && key.purpose == "checkpoint")
+            .unwrap();
+        let key = PublicKey::from_bytes(key.ed25519.as_ref().try_into().unwrap()).unwrap();
+        let signed =
+            SignedCheckpoint::from_parts(notice.text.clone(), &notice.signature, notice.key_id.clone());
+        let stated = key.verify(&signed).unwrap();
+        let at = notice.at.clone().unwrap();
+        assert_eq!((stated.generation, stated.seq), (at.generation, at.seq));
+        assert_eq!(stated.hash.as_bytes().as_slice(), at.hash.as_ref());
+        at
     }
 
     fn full(&mut self, full: &Full) {

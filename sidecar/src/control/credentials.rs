@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use chain::checkpoint::{Checkpoint, PublicKey, SignedCheckpoint};
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use tools::id::Namespace;
@@ -45,6 +46,17 @@ impl TrustedKeys {
         let signature = Signature::from_slice(signature).ok();
         key.zip(signature)
             .is_some_and(|(key, signature)| key.verify_strict(text, &signature).is_ok())
+    }
+}
+
+impl TrustedKeys {
+    /// What a checkpoint states, when the key that it names has signed it.
+    pub(super) fn checkpoint(&self, notice: &proto::v1::CheckpointNotice) -> Option<Checkpoint> {
+        let is_named = |key: &&TrustedKey| key.id == notice.key_id && key.purpose == "checkpoint";
+        let bytes = self.0.iter().find(is_named)?.ed25519.as_slice().try_into().ok()?;
+        let signed =
+            SignedCheckpoint::from_parts(notice.text.clone(), &notice.signature, notice.key_id.clone());
+        PublicKey::from_bytes(bytes).ok()?.verify(&signed).ok()
     }
 }
 

@@ -260,13 +260,14 @@ impl<'w> Live<'w> {
 
     fn checkpoint(&mut self, notice: proto::v1::CheckpointNotice) {
         let shared = &self.watch.shared;
-        let is_signed = shared.keys.load().verifies(
-            "checkpoint",
-            &notice.key_id,
-            notice.text.as_bytes(),
-            &notice.signature,
-        );
-        let Some(at) = notice.at.clone().filter(|_| is_signed) else {
+        let stated = shared.keys.load().checkpoint(&notice);
+        let is_stated = |at: &proto::v1::CheckpointRef| {
+            stated.as_ref().is_some_and(|stated| {
+                (stated.generation, stated.seq) == (at.generation, at.seq)
+                    && stated.hash.as_bytes().as_slice() == at.hash.as_ref()
+            })
+        };
+        let Some(at) = notice.at.clone().filter(is_stated) else {
             tracing::error!("a checkpoint is not signed by a known key and is left out");
             return;
         };
