@@ -139,3 +139,57 @@ impl Drop for Registered {
         flights.by_number.remove(&self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tools::model::Tool;
+
+    use crate::identity::{Identity, Strength};
+
+    use super::*;
+
+    fn registered(all: &InFlight, token: &CancellationToken) -> Registered {
+        let parked = Parked {
+            namespace: tools::id::Namespace::default(),
+            identity: Identity {
+                agent: "a".parse().unwrap(),
+                strength: Strength::Asserted,
+                user: None,
+            },
+            session: None,
+            tool: Arc::new(Tool::host("Bash".parse().unwrap())),
+            arguments: None,
+        };
+        all.register(parked, token.clone())
+    }
+
+    #[test]
+    fn a_call_is_in_flight_until_its_guard_is_dropped() {
+        let all = InFlight::default();
+        let guard = registered(&all, &CancellationToken::new());
+        assert_eq!(all.len(), 1);
+        drop(guard);
+        assert_eq!(all.len(), 0);
+    }
+
+    #[test]
+    fn the_first_cause_of_an_end_counts() {
+        let all = InFlight::default();
+        let token = CancellationToken::new();
+        let guard = registered(&all, &token);
+        guard.flight.end(CancelCause::Stopped);
+        guard.flight.end(CancelCause::ShuttingDown);
+        assert!(token.is_cancelled());
+        assert_eq!(guard.flight.cause(), CancelCause::Stopped);
+    }
+
+    #[test]
+    fn a_token_that_was_cancelled_from_outside_was_so_by_the_caller() {
+        let all = InFlight::default();
+        let token = CancellationToken::new();
+        let guard = registered(&all, &token);
+        token.cancel();
+        guard.flight.end(CancelCause::Stopped);
+        assert_eq!(guard.flight.cause(), CancelCause::Client);
+    }
+}

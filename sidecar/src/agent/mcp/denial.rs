@@ -118,3 +118,90 @@ fn error_result(text: &str, decision: Option<serde_json::Value>, is_modern: bool
     };
     serde_json::to_vec(&outcome).unwrap_or_else(|_| br#"{"content":[],"isError":true}"#.to_vec())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chain::vocabulary::Reason;
+    use policy::decide::RuleRef;
+    use serde_json::{Value, json};
+
+    use crate::gate::End;
+
+    use super::*;
+
+    fn report(action: Action, approval: Option<&str>) -> CallReport {
+        CallReport {
+            id: "call".to_owned(),
+            trace_id: "trace".to_owned(),
+            agent: "a".to_owned(),
+            tool: "fs.delete".to_owned(),
+            summary: Summary {
+                action: Some(action),
+                rule: Some(RuleRef {
+                    policy: "support".parse().unwrap(),
+                    index: 2,
+                }),
+                ..Summary::default()
+            },
+            approval: approval.map(str::to_owned),
+            latency: Duration::ZERO,
+            end: End::Refused(Refusal::new(Reason::Policy, "")),
+        }
+    }
+
+    fn shown(report: &CallReport, refusal: &Refusal, is_modern: bool) -> Value {
+        serde_json::from_slice(&refused(report, refusal, is_modern)).unwrap()
+    }
+
+    #[test]
+    fn a_denial_is_a_tool_result_that_says_why_and_what_to_do() {
+        let refusal = Refusal::new(Reason::Policy, "fs.delete is denied: policy \"support\", rule 2");
+        let result = shown(&report(Action::Deny, None), &refusal, false);
+        assert_eq!(result["isError"], true);
+        assert_eq!(result["content"][0]["type"], "text");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains("policy \"support\", rule 2") && text.contains("Do not retry"),
+            "{text}"
+        );
+        let decision = &result["_meta"]["dev.toolgate/decision"];
+        assert_eq!(decision["action"], "deny");
+        assert_eq!(decision["reason"], "policy");
+        assert_eq!(
+            (&decision["rule"], &decision["rule_index"]),
+            (&json!("support"), &json!(2))
+        );
+        assert_eq!(result.get("resultType"), None);
+        assert_eq!(
+            shown(&report(Action::Deny, None), &refusal, true)["resultType"],
+            "complete"
+        );
+    }
+
+    #[test]
+    fn a_pending_approval_is_named() {
+        let refusal = Refusal::new(
+            Reason::ApprovalPending,
+            "fs.delete needs the approval of a person",
+        );
+        let result = shown(&report(Action::HumanApproval, Some("ab12")), &refusal, false);
+        let decision = &result["_meta"]["dev.toolgate/decision"];
+        assert_eq!(decision["action"], "human_approval");
+        assert_eq!(decision["approval_id"], "ab12");
+        assert!(
+            result["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("again later")
+        );
+    }
+
+    #[test]
+    fn a_limit_says_when_to_come_back() {
+        let refusal = Refusal::new(Reason::RateLimited, "limit").retry_after(Duration::from_millis(1500));
+        let result = shown(&report(Action::Deny, None), &refusal, false);
+        assert_eq!(result["_meta"]["dev.toolgate/decision"]["retry_after_ms"], 1500);
+    }
+}

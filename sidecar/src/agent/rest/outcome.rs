@@ -259,3 +259,105 @@ fn error_message(raw: &[u8]) -> Option<String> {
         .ok()
         .map(|error| error.message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use policy::decide::RuleRef;
+    use serde_json::Value;
+
+    use crate::upstream::{Era, UpstreamAnswer};
+
+    use super::*;
+
+    fn report(end: End) -> CallReport {
+        CallReport {
+            id: "call".to_owned(),
+            trace_id: "trace".to_owned(),
+            agent: "a".to_owned(),
+            tool: "fs.read".to_owned(),
+            summary: Summary {
+                action: Some(Action::Allow),
+                rule: Some(RuleRef {
+                    policy: "support".parse().unwrap(),
+                    index: 0,
+                }),
+                ..Summary::default()
+            },
+            approval: None,
+            latency: Duration::from_millis(7),
+            end,
+        }
+    }
+
+    fn shown(end: End) -> (u16, Value, String) {
+        let known = Outcome::of(report(end)).known();
+        let text = String::from_utf8(known.body.to_vec()).unwrap();
+        (known.status.as_u16(), serde_json::from_str(&text).unwrap(), text)
+    }
+
+    fn answer(kind: AnswerKind, raw: &'static str) -> End {
+        End::Answered(UpstreamAnswer {
+            kind,
+            raw: Bytes::from_static(raw.as_bytes()),
+            era: Era::Legacy,
+        })
+    }
+
+    #[test]
+    fn an_answer_names_the_action_as_policy_and_keeps_the_results_bytes() {
+        let (status, body, text) = shown(answer(AnswerKind::Result, r#"{"content":[], "n":1e400}"#));
+        assert_eq!(status, 200);
+        assert_eq!(
+            (&body["policy"], &body["policy_rule"]),
+            (&"allow".into(), &"support".into())
+        );
+        assert_eq!(body["latency_ms"], 7);
+        assert_eq!(body["trace_id"], "trace");
+        assert!(text.contains(r#"{"content":[], "n":1e400}"#), "{text}");
+    }
+
+    #[test]
+    fn an_upstreams_error_is_a_bad_gateway() {
+        let (status, body, _) = shown(answer(AnswerKind::Error, r#"{"code":-32000,"message":"broken"}"#));
+        assert_eq!((status, &body["error"]), (502, &"broken".into()));
+    }
+
+    #[test]
+    fn each_refusal_has_its_status_and_says_what_denied_it() {
+        for (reason, expected) in [
+            (Reason::Policy, 403),
+            (Reason::Stopped, 403),
+            (Reason::UnknownTool, 404),
+            (Reason::ApprovalTimeout, 408),
+            (Reason::RateLimited, 429),
+            (Reason::LoopDetected, 429),
+            (Reason::NoLease, 503),
+            (Reason::AuditUnavailable, 503),
+            (Reason::DuplicateKeys, 400),
+            (Reason::TooLarge, 413),
+        ] {
+            let (status, body, _) = shown(End::Refused(Refusal::new(reason, "why")));
+            assert_eq!(status, expected, "{reason}");
+            assert_eq!(body["error"], body["detail"]);
+            if reason != Reason::UnknownTool {
+                assert_eq!(body["reason"], reason.name());
+                assert_eq!(body["denied_by"]["policy_rule"], "support");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hidden_tool_is_answered_like_an_unknown_one() {
+        let hidden = shown(End::Refused(Refusal::new(Reason::Policy, "secret rule").hidden()));
+        let unknown = shown(End::Refused(Refusal::new(Reason::UnknownTool, "no such tool")));
+        assert_eq!(hidden, unknown);
+    }
+
+    #[test]
+    fn a_call_that_waits_is_accepted() {
+        let (status, body, _) = shown(End::Refused(Refusal::new(Reason::ApprovalPending, "")));
+        assert_eq!((status, &body["status"]), (202, &"pending".into()));
+    }
+}
