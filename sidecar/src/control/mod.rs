@@ -34,7 +34,7 @@ mod snapshot;
 mod stops;
 mod stream;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod view;
 mod watch;
 

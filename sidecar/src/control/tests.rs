@@ -1,7 +1,7 @@
 //! The link against a scripted control plane on an in-memory channel.
 
 mod enrolment;
-mod plane;
+pub(crate) mod plane;
 mod records;
 mod services;
 mod state;

@@ -116,6 +116,8 @@ impl Gate {
         trail: &mut Trail,
         report: &mut AskReport,
     ) -> Result<(), Refusal> {
+        let view = self.control.snapshot();
+        trail.came_under(view.revision);
         let arguments = bounds::arguments(&request.arguments)?;
         let served = self.lookup(request.names, request.tool);
         let is_served = served.is_some();
@@ -133,7 +135,6 @@ impl Gate {
             targets: Targets::UNKNOWN,
         };
         let classification = subject.classification();
-        let view = self.control.snapshot();
         trail.recognised(&subject, &classification, &self.redactor(&view));
         report.tool = subject.tool.name.to_string();
         report.classification = Some(classification.as_ref().clone());

@@ -17,6 +17,8 @@ mod pass;
 mod refusal;
 mod reported;
 mod subject;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod trail;
 mod verdict;

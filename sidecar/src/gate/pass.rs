@@ -49,11 +49,12 @@ impl Gate {
 
     /// The order of the gate. A step that fails ends the way with a refusal; only the last ones can forward.
     async fn pass(&self, request: &mut CallRequest<'_>, trail: &mut Trail) -> Result<End, Stopped> {
+        let view = self.control.snapshot();
+        trail.came_under(view.revision);
         let arguments = bounds::arguments(&request.arguments)?;
         let subject = self.recognise(request, arguments)?;
         let classification = subject.classification();
         let is_plain_read = classification.plain_read;
-        let view = self.control.snapshot();
         let redactor = self.redactor(&view);
         trail.recognised(&subject, &classification, &redactor);
 

@@ -18,6 +18,7 @@ use super::call::CallRequest;
 use super::subject::Subject;
 use super::trace::{TraceContext, call_id, random_bytes};
 use super::verdict::Summary;
+use crate::control::Revision;
 use crate::control::approvals::{Approval, ApprovalStatus};
 use crate::control::redact::Redactor;
 use crate::identity::{Identity, Strength};
@@ -108,6 +109,15 @@ impl Trail {
         self.clock.since(self.began)
     }
 
+    /// Notes the desired state that the call came under.
+    pub(super) fn came_under(&mut self, revision: Revision) {
+        self.summary.revision = revision;
+        self.record.revision = Some(record::Revision {
+            generation: revision.generation,
+            number: revision.number,
+        });
+    }
+
     /// Notes what is called, and the arguments as they may be reported.
     pub(super) fn recognised(
         &mut self,
@@ -142,10 +152,6 @@ impl Trail {
         record.action = summary.action.map(action);
         record.rule = summary.rule.as_ref().map(|rule| rule.policy.to_string());
         record.rule_index = summary.rule.as_ref().map(|rule| index(rule.index));
-        record.revision = Some(record::Revision {
-            generation: summary.revision.generation,
-            number: summary.revision.number,
-        });
         record.floors = summary
             .floors
             .iter()
@@ -163,6 +169,7 @@ impl Trail {
         let took = self.clock.since(self.began);
         record.decision_us = Some(micros(took));
         self.decision_took = Some(took);
+        self.came_under(summary.revision);
         self.summary = summary;
     }
 

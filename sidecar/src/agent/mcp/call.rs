@@ -180,8 +180,7 @@ fn render(exchange: &Exchange<'_>, report: &CallReport, name: &str) -> Answer {
             exchange.error(&error)
         }
         End::Cancelled(cause @ (CancelCause::Stopped | CancelCause::Denied | CancelCause::ShuttingDown)) => {
-            let text = format!("Toolgate ended this call while it ran: {cause}. It may have taken effect.");
-            exchange.result(&denial::failed(&text, exchange.is_modern))
+            exchange.result(&denial::ended(report, *cause, exchange.is_modern))
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Refusals towards MCP clients: tool results that a model can read and act on, with the decision beside them.
 
+use chain::vocabulary::Reason;
 use policy::document::Action;
 use serde::Serialize;
 
-use crate::gate::{CallReport, Refusal, Summary};
+use crate::gate::{CallReport, CancelCause, Refusal, Summary};
 
 /// The `_meta` key of the decision.
 const DECISION: &str = "dev.toolgate/decision";
@@ -48,8 +49,8 @@ pub fn floors(summary: &Summary) -> Vec<FloorView> {
 impl<'r> DecisionView<'r> {
     /// The decision of a call that did not run.
     pub fn of(report: &'r CallReport, refusal: &'r Refusal) -> Self {
-        let waits = report.summary.action == Some(Action::HumanApproval)
-            && refusal.reason == chain::vocabulary::Reason::ApprovalPending;
+        let waits =
+            report.summary.action == Some(Action::HumanApproval) && refusal.reason == Reason::ApprovalPending;
         let rule = report.summary.rule.as_ref();
         Self {
             action: if waits {
@@ -89,6 +90,20 @@ pub fn refused(report: &CallReport, refusal: &Refusal, is_modern: bool) -> Vec<u
     error_result(&text(refusal), decision, is_modern)
 }
 
+/// A `CallToolResult` that says why the call was ended while it ran.
+pub fn ended(report: &CallReport, cause: CancelCause, is_modern: bool) -> Vec<u8> {
+    let text = format!("Toolgate ended this call while it ran: {cause}. It may have taken effect.");
+    let reason = match cause {
+        CancelCause::Client => Reason::ClientCancelled,
+        CancelCause::Stopped => Reason::Stopped,
+        CancelCause::Denied => Reason::Policy,
+        CancelCause::ShuttingDown => Reason::ShuttingDown,
+    };
+    let refusal = Refusal::new(reason, text.clone());
+    let decision = serde_json::to_value(DecisionView::of(report, &refusal)).ok();
+    error_result(&text, decision, is_modern)
+}
+
 /// A `CallToolResult` that says what went wrong with a call that was allowed.
 pub fn failed(text: &str, is_modern: bool) -> Vec<u8> {
     error_result(text, None, is_modern)
@@ -123,7 +138,6 @@ fn error_result(text: &str, decision: Option<serde_json::Value>, is_modern: bool
 mod tests {
     use std::time::Duration;
 
-    use chain::vocabulary::Reason;
     use policy::decide::RuleRef;
     use serde_json::{Value, json};
 

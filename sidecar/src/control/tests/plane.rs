@@ -19,50 +19,50 @@ use tonic::{Request, Response, Status, Streaming};
 
 type Answers<T> = ReceiverStream<Result<T, Status>>;
 /// What was asked for, and where states are told.
-pub(super) type ApprovalStream = (
+pub(crate) type ApprovalStream = (
     v1::WatchApprovalsRequest,
     mpsc::Sender<Result<v1::ApprovalState, Status>>,
 );
 
 /// One open stream: what the sidecar says, and what it is told.
-pub(super) struct Stream<Said, Told> {
+pub(crate) struct Stream<Said, Told> {
     said: Streaming<Said>,
     tell: mpsc::Sender<Result<Told, Status>>,
 }
 
 impl<Said, Told> Stream<Said, Told> {
-    pub(super) async fn tell(&self, message: Told) {
+    pub(crate) async fn tell(&self, message: Told) {
         self.tell.send(Ok(message)).await.expect("the sidecar is gone");
     }
 
-    pub(super) async fn end(self, status: Status) {
+    pub(crate) async fn end(self, status: Status) {
         let _ = self.tell.send(Err(status)).await;
     }
 
-    pub(super) async fn next(&mut self) -> Option<Said> {
+    pub(crate) async fn next(&mut self) -> Option<Said> {
         let said = tokio::time::timeout(Duration::from_secs(10), self.said.message()).await;
         said.expect("the sidecar says nothing").ok().flatten()
     }
 }
 
-pub(super) type WatchStream = Stream<v1::WatchRequest, v1::WatchResponse>;
-pub(super) type ReportStream = Stream<v1::ReportsRequest, v1::ReportsResponse>;
+pub(crate) type WatchStream = Stream<v1::WatchRequest, v1::WatchResponse>;
+pub(crate) type ReportStream = Stream<v1::ReportsRequest, v1::ReportsResponse>;
 
 #[derive(Default)]
-pub(super) struct Script {
-    pub(super) epoch: AtomicU64,
-    pub(super) enrolments: AtomicU64,
-    pub(super) watches: AtomicU64,
+pub(crate) struct Script {
+    pub(crate) epoch: AtomicU64,
+    pub(crate) enrolments: AtomicU64,
+    pub(crate) watches: AtomicU64,
     /// Answers to the next enrolments instead of a credential.
-    pub(super) refuse: Mutex<VecDeque<Status>>,
-    pub(super) open_epochs: Mutex<Vec<v1::OpenEpoch>>,
+    pub(crate) refuse: Mutex<VecDeque<Status>>,
+    pub(crate) open_epochs: Mutex<Vec<v1::OpenEpoch>>,
     /// Calls that a quota still grants.
-    pub(super) quota: AtomicU64,
-    pub(super) leases: AtomicU64,
-    pub(super) returned: AtomicU64,
-    pub(super) claims: Mutex<VecDeque<v1::claim_response::Outcome>>,
-    pub(super) published: Mutex<Vec<v1::PublishRequest>>,
-    pub(super) authorized: AtomicU64,
+    pub(crate) quota: AtomicU64,
+    pub(crate) leases: AtomicU64,
+    pub(crate) returned: AtomicU64,
+    pub(crate) claims: Mutex<VecDeque<v1::claim_response::Outcome>>,
+    pub(crate) published: Mutex<Vec<v1::PublishRequest>>,
+    pub(crate) authorized: AtomicU64,
 }
 
 struct Service {
@@ -76,8 +76,8 @@ struct Service {
 struct Services(Arc<Service>);
 
 /// The scripted plane.
-pub(super) struct Plane {
-    pub(super) script: Arc<Script>,
+pub(crate) struct Plane {
+    pub(crate) script: Arc<Script>,
     connections: mpsc::Sender<tokio::io::DuplexStream>,
     watches: AsyncMutex<mpsc::Receiver<WatchStream>>,
     reports: AsyncMutex<mpsc::Receiver<ReportStream>>,
@@ -86,16 +86,16 @@ pub(super) struct Plane {
     tasks: TaskTracker,
 }
 
-pub(super) fn signing_key() -> SigningKey {
+pub(crate) fn signing_key() -> SigningKey {
     SigningKey::from_bytes(&[3; 32])
 }
 
 impl Plane {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(Script::default())
     }
 
-    pub(super) fn with(script: Script) -> Self {
+    pub(crate) fn with(script: Script) -> Self {
         let script = Arc::new(script);
         let (watch_sender, watches) = mpsc::channel(16);
         let (report_sender, reports) = mpsc::channel(16);
@@ -134,7 +134,7 @@ impl Plane {
         }
     }
 
-    pub(super) fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         let (connections, shutdown, tasks) = (
             self.connections.clone(),
             self.shutdown.clone(),
@@ -162,24 +162,24 @@ impl Plane {
     }
 
     /// The plane is unreachable from now on.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.shutdown.cancel();
         self.tasks.close();
     }
 
-    pub(super) async fn watch(&self) -> WatchStream {
+    pub(crate) async fn watch(&self) -> WatchStream {
         let mut watches = self.watches.lock().await;
         let next = tokio::time::timeout(Duration::from_secs(10), watches.recv()).await;
         next.expect("no watch was opened").unwrap()
     }
 
-    pub(super) async fn reports(&self) -> ReportStream {
+    pub(crate) async fn reports(&self) -> ReportStream {
         let mut reports = self.reports.lock().await;
         let next = tokio::time::timeout(Duration::from_secs(10), reports.recv()).await;
         next.expect("no reports stream was opened").unwrap()
     }
 
-    pub(super) async fn approvals(&self) -> ApprovalStream {
+    pub(crate) async fn approvals(&self) -> ApprovalStream {
         let mut approvals = self.approvals.lock().await;
         let next = tokio::time::timeout(Duration::from_secs(10), approvals.recv()).await;
         next.expect("no approvals stream was opened").unwrap()
@@ -389,7 +389,7 @@ impl v1::quotas_server::Quotas for Services {
     }
 }
 
-pub(super) fn approval(id: &str, status: v1::approval_state::Status, cursor: u64) -> v1::ApprovalState {
+pub(crate) fn approval(id: &str, status: v1::approval_state::Status, cursor: u64) -> v1::ApprovalState {
     v1::ApprovalState {
         id: id.to_owned(),
         status: status.into(),
@@ -400,15 +400,15 @@ pub(super) fn approval(id: &str, status: v1::approval_state::Status, cursor: u64
 
 /// A view of desired state, as the plane makes it.
 #[derive(Clone, Default)]
-pub(super) struct State {
-    pub(super) resources: Vec<v1::Resource>,
+pub(crate) struct State {
+    pub(crate) resources: Vec<v1::Resource>,
 }
 
-pub(super) fn revision(generation: u64, number: u64) -> v1::Revision {
+pub(crate) fn revision(generation: u64, number: u64) -> v1::Revision {
     v1::Revision { generation, number }
 }
 
-pub(super) fn resource(kind: &str, name: &str, number: u64, body: Vec<u8>) -> v1::Resource {
+pub(crate) fn resource(kind: &str, name: &str, number: u64, body: Vec<u8>) -> v1::Resource {
     v1::Resource {
         r#type: kind.into(),
         name: name.into(),
@@ -420,7 +420,7 @@ pub(super) fn resource(kind: &str, name: &str, number: u64, body: Vec<u8>) -> v1
 }
 
 /// A policy that allows everything to everybody.
-pub(super) fn policy(name: &str, number: u64) -> v1::Resource {
+pub(crate) fn policy(name: &str, number: u64) -> v1::Resource {
     let text = format!("name: {name}\nagent: \"*\"\nrules:\n  - tools: [\"*\"]\n    action: allow\n");
     let parsed = policy::Policy::parse_all(
         "test.yaml",
@@ -433,7 +433,7 @@ pub(super) fn policy(name: &str, number: u64) -> v1::Resource {
 }
 
 impl State {
-    pub(super) fn of(resources: impl IntoIterator<Item = v1::Resource>) -> Self {
+    pub(crate) fn of(resources: impl IntoIterator<Item = v1::Resource>) -> Self {
         Self {
             resources: resources.into_iter().collect(),
         }
@@ -453,7 +453,7 @@ impl State {
         }
     }
 
-    pub(super) fn full(&self, at: v1::Revision) -> v1::WatchResponse {
+    pub(crate) fn full(&self, at: v1::Revision) -> v1::WatchResponse {
         let set = v1::ResourceSet {
             resources: self.resources.clone(),
         };
@@ -465,7 +465,7 @@ impl State {
     }
 
     /// A delta that adds one resource.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         added: v1::Resource,
         from: v1::Revision,
@@ -482,13 +482,13 @@ impl State {
     }
 }
 
-pub(super) fn message(message: v1::watch_response::Message) -> v1::WatchResponse {
+pub(crate) fn message(message: v1::watch_response::Message) -> v1::WatchResponse {
     v1::WatchResponse {
         message: Some(message),
     }
 }
 
-pub(super) fn heartbeat(ping: &v1::Ping, at: v1::Revision, stops: v1::StopSet) -> v1::WatchResponse {
+pub(crate) fn heartbeat(ping: &v1::Ping, at: v1::Revision, stops: v1::StopSet) -> v1::WatchResponse {
     message(v1::watch_response::Message::Heartbeat(v1::Heartbeat {
         lease: Some(v1::Lease {
             nonce: ping.nonce.clone(),
@@ -501,7 +501,7 @@ pub(super) fn heartbeat(ping: &v1::Ping, at: v1::Revision, stops: v1::StopSet) -
 }
 
 impl WatchStream {
-    pub(super) async fn hello(&mut self) -> v1::Hello {
+    pub(crate) async fn hello(&mut self) -> v1::Hello {
         match self.next().await.and_then(|said| said.message) {
             Some(v1::watch_request::Message::Hello(hello)) => hello,
             other => panic!("expected a Hello, got {other:?}"),
@@ -518,7 +518,7 @@ impl WatchStream {
         }
     }
 
-    pub(super) async fn ping(&mut self) -> v1::Ping {
+    pub(crate) async fn ping(&mut self) -> v1::Ping {
         self.find(|said| match said {
             v1::watch_request::Message::Ping(ping) => Some(ping),
             _ => None,
@@ -526,7 +526,7 @@ impl WatchStream {
         .await
     }
 
-    pub(super) async fn ack(&mut self) -> v1::Ack {
+    pub(crate) async fn ack(&mut self) -> v1::Ack {
         self.find(|said| match said {
             v1::watch_request::Message::Ack(ack) => Some(ack),
             v1::watch_request::Message::Nack(nack) => panic!("{nack:?}"),
@@ -535,7 +535,7 @@ impl WatchStream {
         .await
     }
 
-    pub(super) async fn nack(&mut self) -> v1::Nack {
+    pub(crate) async fn nack(&mut self) -> v1::Nack {
         self.find(|said| match said {
             v1::watch_request::Message::Nack(nack) => Some(nack),
             _ => None,
