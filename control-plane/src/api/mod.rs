@@ -20,6 +20,9 @@ mod text;
 mod tools;
 mod traces;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use axum::Router;
