@@ -9,6 +9,7 @@ fn declared(tools: &[(&str, &str)]) -> Vec<DeclaredTool> {
     let one = |(name, description): &(&str, &str)| {
         let text = json!({
             "name": name, "description": description, "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": name.starts_with("read_")},
         })
         .to_string();
         let raw = serde_json::value::RawValue::from_string(text.clone()).unwrap();
@@ -68,8 +69,14 @@ async fn the_catalogue_shows_what_sidecars_publish() {
         (&json!("Reads a note"), &json!("object"))
     );
     assert_eq!(read["classification"]["risk"], "READ");
-    let deleting = world.get("/tools?risk=DELETE").await.expect(200);
-    assert_eq!(deleting.as_array().unwrap().len(), 1);
+    for (query, expected) in [
+        ("access=write", "notes.delete_note"),
+        ("risk=READ", "notes.read_note"),
+    ] {
+        let found = world.get(&format!("/tools?{query}")).await.expect(200);
+        assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+        assert_eq!(found[0]["name"], expected);
+    }
     assert_eq!(world.get("/tools?namespace=prod").await.expect(200), json!([]));
     assert_eq!(
         world

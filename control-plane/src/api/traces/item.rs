@@ -240,33 +240,9 @@ fn usual_status(outcome: Outcome, reason: Option<Reason>) -> u16 {
     }
 }
 
-impl RecordItem {
-    fn new(header: Header, stored: &StoredRecord) -> Self {
-        let record = header.record;
-        let payload: Option<Payload> = stored
-            .payload
-            .as_deref()
-            .and_then(|text| serde_json::from_str(text).ok());
-        let payload_state = match (&stored.payload, &record.payload_digest) {
-            (Some(_), _) => "present",
-            (None, Some(_)) => "erased",
-            (None, None) => "none",
-        };
-        let mut error = None;
-        let mut params = None;
-        let mut reached = Reached::default();
-        if let Some(payload) = payload {
-            error = payload.error;
-            params = payload.params;
-            reached = Reached {
-                resources: payload.resources,
-                columns: payload.columns,
-                hosts: payload.hosts,
-                paths: payload.paths,
-                recipients: payload.recipients,
-            };
-        }
-        let approval = record.approval.map(|approval| ApprovalFields {
+impl From<chain::record::Approval> for ApprovalFields {
+    fn from(approval: chain::record::Approval) -> Self {
+        Self {
             approval_id: Some(approval.id),
             approval_status: Some(approval.status),
             approved_by: approval.by,
@@ -274,7 +250,51 @@ impl RecordItem {
             approval_ms: approval.wait_ms,
             supervisor_reasoning: approval.reasoning,
             supervisor_confidence: approval.confidence,
-        });
+        }
+    }
+}
+
+/// What the payload holds: arguments, error, what was reached.
+fn opened(stored: &StoredRecord) -> (Box<RawValue>, Option<String>, Reached) {
+    let text = stored.payload.as_deref();
+    let payload: Option<Payload> = text.and_then(|text| serde_json::from_str(text).ok());
+    let Some(payload) = payload else {
+        return (RawValue::NULL.to_owned(), None, Reached::default());
+    };
+    let reached = Reached {
+        resources: payload.resources,
+        columns: payload.columns,
+        hosts: payload.hosts,
+        paths: payload.paths,
+        recipients: payload.recipients,
+    };
+    let params = payload.params.unwrap_or_else(|| RawValue::NULL.to_owned());
+    (params, payload.error, reached)
+}
+
+impl RecordItem {
+    fn new(header: Header, stored: &StoredRecord) -> Self {
+        let record = header.record;
+        let (params, error, reached) = opened(stored);
+        let payload = match (&stored.payload, &record.payload_digest) {
+            (Some(_), _) => "present",
+            (None, Some(_)) => "erased",
+            (None, None) => "none",
+        };
+        let source = SourceFields {
+            identity: record.identity,
+            sidecar: record.sidecar,
+            epoch: record.epoch,
+            n: record.n,
+            span_id: record.span_id,
+            parent_span_id: record.parent_span_id,
+        };
+        let measures = Measures {
+            upstream_ms: record.upstream_ms,
+            decision_us: record.decision_us,
+            request_bytes: record.request_bytes,
+            response_bytes: record.response_bytes,
+        };
         let is_failure = matches!(
             record.outcome,
             Outcome::Error | Outcome::Denied | Outcome::Timeout
@@ -293,7 +313,7 @@ impl RecordItem {
             agent_id: record.agent.unwrap_or_default(),
             user_id: record.user,
             tool: record.tool.unwrap_or_default().into_owned(),
-            params: params.unwrap_or_else(|| RawValue::NULL.to_owned()),
+            params,
             policy: record.action.map_or("", chain::vocabulary::Action::name),
             policy_rule: match &record.grant {
                 Some(grant) => format!("grant:{grant}"),
@@ -305,21 +325,14 @@ impl RecordItem {
             outcome: record.outcome,
             reason: record.reason,
             exit_code: record.exit_code,
-            approval: approval.unwrap_or_default(),
+            approval: record.approval.map(ApprovalFields::from).unwrap_or_default(),
             estimated_input_tokens: record.tokens_in,
             estimated_output_tokens: record.tokens_out,
             kind: record.kind,
             generation: header.generation,
             seq: header.seq,
             namespace: record.namespace,
-            source: SourceFields {
-                identity: record.identity,
-                sidecar: record.sidecar,
-                epoch: record.epoch,
-                n: record.n,
-                span_id: record.span_id,
-                parent_span_id: record.parent_span_id,
-            },
+            source,
             upstream: record.upstream,
             fingerprint: record.fingerprint.map(|print| print.to_string()),
             revision: record
@@ -332,14 +345,9 @@ impl RecordItem {
             risk: record.risk,
             risks: record.risks,
             side_effect: record.side_effect,
-            measures: Measures {
-                upstream_ms: record.upstream_ms,
-                decision_us: record.decision_us,
-                request_bytes: record.request_bytes,
-                response_bytes: record.response_bytes,
-            },
+            measures,
             reached,
-            payload: payload_state,
+            payload,
             hash: hex::encode(&stored.hash),
         }
     }
