@@ -17,7 +17,7 @@ use crate::agent::mcp::session::Sessions;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
 use crate::gate::{Gate, Parts};
-use crate::identity::Identities;
+use crate::identity::{Identities, LaunchKey};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::settings;
@@ -46,6 +46,8 @@ pub struct Options {
     pub clock: Clock,
     /// Fixes every caller to one agent.
     pub bound_agent: Option<AgentId>,
+    /// The key by which processes prove which agent they were launched for, where such are served.
+    pub launch_key: Option<LaunchKey>,
     /// Tells operators, where both planes share a port.
     pub operators: Option<OperatorCheck>,
 }
@@ -62,6 +64,7 @@ impl Options {
             config,
             clock: Clock::machine(),
             bound_agent: None,
+            launch_key: None,
             operators: None,
         })
     }
@@ -107,6 +110,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         join,
         clock,
         bound_agent,
+        launch_key,
         operators,
     } = options;
     let spool = Spool::open(&settings::spool(&config, &clock))?;
@@ -130,7 +134,8 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     }));
     let state = Arc::new(AgentState {
         gate: Arc::clone(&gate),
-        identities: Identities::new(bound_agent, config.auth.require_authentication),
+        identities: Identities::new(bound_agent, config.auth.require_authentication)
+            .with_launch_key(launch_key),
         operators,
         sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
         calls: Calls::new(clock),

@@ -3,6 +3,7 @@
 //! An identity is resolved once, at the entrance, from the request's credential alone. An agent that this sidecar's
 //! own credential does not cover is refused here, before anything is recorded in its name.
 
+mod launch;
 mod resolve;
 mod scope;
 
@@ -13,6 +14,7 @@ use std::fmt;
 
 use tools::id::{AgentId, UserId};
 
+pub use launch::{LAUNCH_HEADER, LaunchKey};
 pub use resolve::{Identities, IdentityError};
 pub use scope::{AgentScope, Coverage};
 

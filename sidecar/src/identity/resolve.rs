@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode, header};
 use tools::id::AgentId;
 
-use super::{ANONYMOUS, AgentScope, Coverage, Identity, Strength};
+use super::{ANONYMOUS, AgentScope, Coverage, Identity, LaunchKey, Strength};
 
 /// Why a caller is not served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,11 @@ pub enum IdentityError {
         /// The agent that the entrance is fixed to.
         bound: AgentId,
     },
+    /// The request claims to come from a launched process, and does not prove it.
+    #[error(
+        "the launch proof is not valid: `toolgate mcp` and `toolgate up` must use the same --data-dir and run as the same user"
+    )]
+    Launch,
     /// The sidecar may not speak for this agent.
     #[error(
         "agent {agent:?} is outside what this sidecar's credential covers; enrol it with a token that allows this agent"
@@ -48,9 +53,12 @@ impl IdentityError {
         match self {
             Self::OutOfScope { .. } => StatusCode::FORBIDDEN,
             Self::NotEnrolled => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Required | Self::Unreadable | Self::Unverifiable | Self::Name(_) | Self::Bound { .. } => {
-                StatusCode::UNAUTHORIZED
-            }
+            Self::Required
+            | Self::Unreadable
+            | Self::Unverifiable
+            | Self::Name(_)
+            | Self::Launch
+            | Self::Bound { .. } => StatusCode::UNAUTHORIZED,
         }
     }
 }
@@ -59,6 +67,7 @@ impl IdentityError {
 #[derive(Debug, Clone)]
 pub struct Identities {
     bound: Option<AgentId>,
+    launch_key: Option<LaunchKey>,
     require_authentication: bool,
 }
 
@@ -67,8 +76,15 @@ impl Identities {
     pub fn new(bound: Option<AgentId>, require_authentication: bool) -> Self {
         Self {
             bound,
+            launch_key: None,
             require_authentication,
         }
+    }
+
+    /// Also serves processes that prove by this key which agent they were launched for.
+    #[must_use]
+    pub fn with_launch_key(self, launch_key: Option<LaunchKey>) -> Self {
+        Self { launch_key, ..self }
     }
 
     /// Who calls, by the request's headers.
@@ -76,7 +92,14 @@ impl Identities {
     /// # Errors
     /// When there is no acceptable credential, or `scope` does not cover the agent.
     pub fn resolve(&self, headers: &HeaderMap, scope: &AgentScope) -> Result<Identity, IdentityError> {
-        let identity = match (&self.bound, asserted_agent(headers)?) {
+        let launched = self
+            .launch_key
+            .as_ref()
+            .map(|key| key.agent(headers))
+            .transpose()?
+            .flatten();
+        let bound = launched.as_ref().or(self.bound.as_ref());
+        let identity = match (bound, asserted_agent(headers)?) {
             (Some(bound), None) => named(bound.clone(), Strength::Bound),
             (Some(bound), Some(claimed)) if *bound == claimed => named(claimed, Strength::Bound),
             (Some(bound), Some(_)) => {

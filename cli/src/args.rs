@@ -1,0 +1,123 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::commands::{
+    approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, traces,
+};
+
+/// Governs what AI agents may do with tools, for a whole fleet, from one place.
+///
+/// Exit codes: 0 done; 1 the answer is no (denied, chain damaged, rollout incomplete); 2 wrong usage, configuration or policy;
+/// 3 the control plane cannot be reached; 4 it refused the credential; 5 any other error.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate", version, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Global {
+    /// Where the control plane's API is [default: a running `toolgate up` on this machine].
+    #[arg(long, global = true, env = "TOOLGATE_CONTROL_URL", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Operator token [default: the one that `toolgate up` keeps on this machine].
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLGATE_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) token: Option<String>,
+    /// CA certificate (PEM) that the control plane's certificate is checked against.
+    #[arg(long, global = true, env = "TOOLGATE_CA_CERT", value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+    /// Where `toolgate up` keeps its state [default: the XDG state directory].
+    #[arg(long, global = true, env = "TOOLGATE_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// How answers are printed.
+    #[arg(long, short, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
+}
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Tables and sentences for people.
+    Text,
+    /// One JSON document, as the API answered.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run both planes on this machine, in one process, on one port.
+    Up(UpArgs),
+    /// Be an MCP server on stdio for a desktop agent, in front of a running `up`.
+    Mcp(McpArgs),
+    /// See one call allowed, one denied, one waiting for you, and the chain that recorded them.
+    Demo(DemoArgs),
+    /// List the calls that wait for a person.
+    Pending(approvals::PendingArgs),
+    /// Let a waiting call run, once.
+    Approve(approvals::ResolveArgs),
+    /// Refuse a waiting call.
+    Deny(approvals::ResolveArgs),
+    /// Show waiting calls as they come, and answer them.
+    Watch(approvals::WatchArgs),
+    /// Lift `human_approval` for an agent and tools for a time.
+    #[command(subcommand)]
+    Grant(grants::GrantCommand),
+    /// Stop everything, an agent, a session, an upstream or a namespace, now.
+    Stop(stops::StopArgs),
+    /// Lift a stop.
+    Resume(stops::ResumeArgs),
+    /// Read, follow, export and verify the trace chain.
+    #[command(subcommand)]
+    Trace(traces::TraceCommand),
+    /// Read and change policies.
+    #[command(subcommand)]
+    Policy(policies::PolicyCommand),
+    /// Review tools that appeared or changed since they were accepted.
+    #[command(subcommand)]
+    Pins(pins::PinsCommand),
+    /// See sidecars, make join tokens, revoke.
+    #[command(subcommand)]
+    Sidecars(sidecars::SidecarsCommand),
+    /// See which sidecars applied a revision.
+    #[command(subcommand)]
+    Rollout(rollouts::RolloutCommand),
+    /// Ask what a call would be answered, without making it.
+    Decide(decide::DecideArgs),
+    /// Check a configuration file, print its schema.
+    #[command(subcommand)]
+    Config(settings::ConfigCommand),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UpArgs {
+    /// The configuration file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct McpArgs {
+    /// The agent that this process speaks for.
+    #[arg(long, default_value = "desktop", value_name = "NAME")]
+    pub(crate) agent: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Answer the question with yes, without waiting.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}

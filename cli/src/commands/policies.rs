@@ -1,0 +1,205 @@
+//! `toolgate policy list | push | pull | history | rollback | delete`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::client::{problem_line, segment};
+use crate::error::CliError;
+use crate::output::{Column, field, line};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Every policy, the most specific first.
+    List,
+    /// Check the documents of files and put them in force; nothing changes when one is wrong.
+    Push(PushArgs),
+    /// Print a policy's document, or write it to a file.
+    Pull {
+        /// The policy's name.
+        name: String,
+        /// Where to write it.
+        #[arg(long, short)]
+        file: Option<PathBuf>,
+    },
+    /// The versions of a policy, newest first.
+    History {
+        /// The policy's name.
+        name: String,
+    },
+    /// Put an earlier version in force again, as a new version.
+    Rollback {
+        /// The policy's name.
+        name: String,
+        /// The version, as `history` shows it.
+        version: u64,
+    },
+    /// Remove a policy. Its versions stay.
+    Delete {
+        /// The policy's name.
+        name: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PushArgs {
+    /// YAML files, each with one or more documents.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Only when the present version is this one.
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
+}
+
+const COLUMNS: [Column; 6] = [
+    Column::new("NAME", |row| field(row, "name")),
+    Column::new("AGENT", |row| field(row, "agent")),
+    Column::new("KIND", |row| field(row, "kind")),
+    Column::new("MODE", |row| field(row, "mode")),
+    Column::new("ORIGIN", |row| field(row, "origin")),
+    Column::new("REVISION", |row| field(row, "revision")),
+];
+
+const VERSION_COLUMNS: [Column; 4] = [
+    Column::new("VERSION", |row| field(row, "version")),
+    Column::new("REVISION", |row| field(row, "revision")),
+    Column::new("AT", |row| field(row, "at")),
+    Column::new("BY", |row| field(row, "by")),
+];
+
+pub(crate) async fn run(context: &Context, command: PolicyCommand) -> Result<(), CliError> {
+    let client = &context.client;
+    match command {
+        PolicyCommand::List => context.printer.list(
+            &client.get("/policies").await?,
+            &COLUMNS,
+            "no policy is in force: every call is denied",
+        ),
+        PolicyCommand::Push(args) => push(context, args).await,
+        PolicyCommand::Pull { name, file } => {
+            let answer = client.get(&format!("/policies/{}", segment(&name))).await?;
+            let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
+            match file {
+                Some(file) => Ok(std::fs::write(&file, text)?),
+                None => context.printer.answer(&answer, |_| text.to_owned()),
+            }
+        }
+        PolicyCommand::History { name } => {
+            let answer = client
+                .get(&format!("/policies/{}/versions", segment(&name)))
+                .await?;
+            context
+                .printer
+                .list(&answer, &VERSION_COLUMNS, "no version is kept")
+        }
+        PolicyCommand::Rollback { name, version } => {
+            let path = format!("/policies/{}/rollback", segment(&name));
+            let answer = client.post(&path, &json!({"version": version})).await?;
+            context.printer.answer(&answer, in_force)
+        }
+        PolicyCommand::Delete { name } => {
+            let answer = client.delete(&format!("/policies/{}", segment(&name))).await?;
+            context.printer.answer(&answer, |answer| {
+                format!(
+                    "{} is gone since revision {}",
+                    field(answer, "name"),
+                    field(answer, "revision")
+                )
+            })
+        }
+    }
+}
+
+/// A document on its way to the control plane.
+struct Document {
+    name: String,
+    text: String,
+}
+
+/// Has every document of every file checked before the first is put in force.
+async fn push(context: &Context, args: PushArgs) -> Result<(), CliError> {
+    let mut documents = Vec::new();
+    let mut problems = Vec::new();
+    for file in &args.files {
+        let name = file.display().to_string();
+        let text =
+            std::fs::read_to_string(file).map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
+        match named_documents(&name, &text) {
+            Ok(found) => {
+                problems.extend(check(context, &name, &text).await?);
+                documents.extend(found);
+            }
+            Err(found) => problems.extend(found.iter().map(ToString::to_string)),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(CliError::Usage(problems.join("\n")));
+    }
+    if args.if_version.is_some() && documents.len() != 1 {
+        return Err(CliError::Usage(
+            "--if-version needs exactly one document".to_owned(),
+        ));
+    }
+    for document in documents {
+        let mut request = context
+            .client
+            .request(Method::PUT, &format!("/policies/{}", segment(&document.name)));
+        if let Some(version) = args.if_version {
+            request = request.header("If-Match", format!("\"{version}\""));
+        }
+        let request = request
+            .header("Content-Type", "application/yaml")
+            .body(document.text);
+        let answer = context.client.json(request).await?;
+        context.printer.answer(&answer, in_force)?;
+    }
+    if !context.printer.is_json() {
+        line("see it arrive with: toolgate rollout status --wait")?;
+    }
+    Ok(())
+}
+
+/// What the control plane, which knows the lists, finds wrong with a file.
+async fn check(context: &Context, file: &str, text: &str) -> Result<Vec<String>, CliError> {
+    let request = context.client.request(Method::POST, "/policies/validate");
+    let request = request
+        .header("Content-Type", "application/yaml")
+        .body(text.to_owned());
+    let answer = context.client.json(request).await?;
+    let problems = answer
+        .get("problems")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    Ok(problems
+        .iter()
+        .map(|problem| problem_line(file, problem))
+        .collect())
+}
+
+fn in_force(answer: &Value) -> String {
+    format!(
+        "{} version {} is in force from revision {}",
+        field(answer, "name"),
+        field(answer, "version"),
+        field(answer, "revision")
+    )
+}
+
+/// The documents of a file, each with its name and its own text.
+fn named_documents(file: &str, text: &str) -> Result<Vec<Document>, Vec<policy::yaml::Problem>> {
+    let mut documents = Vec::new();
+    for part in control_plane::documents::split_documents(text) {
+        let values = policy::yaml::load(file, part)?;
+        let name = values.iter().find_map(|value| value.get("name")?.as_str());
+        // A document without a name is refused by the check.
+        documents.extend(name.map(|name| Document {
+            name: name.to_owned(),
+            text: part.to_owned(),
+        }));
+    }
+    Ok(documents)
+}

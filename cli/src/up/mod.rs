@@ -1,0 +1,209 @@
+//! `toolgate up`: both planes in one process, on one port, over an in-memory link.
+
+mod front;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Config, Environment};
+use control_plane::ControlPlane;
+use http::HeaderMap;
+use net::clock::Clock;
+use net::serve::{self, Limits};
+use net::tls::{ServerFiles, ServerTls};
+use sidecar::Sidecar;
+use sidecar::control::{Freshness, JoinProof, Link, Secret};
+use sidecar::identity::LaunchKey;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Global, UpArgs};
+use crate::connection::RUNNING_FILE;
+use crate::error::CliError;
+use crate::mcp::LAUNCH_KEY_FILE;
+use crate::output;
+
+/// How long the sidecar may take to enrol and to get its first lease.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const READY_PROBE: Duration = Duration::from_millis(5);
+
+/// Both planes, running.
+pub(crate) struct Up {
+    control_plane: Arc<ControlPlane>,
+    sidecar: Sidecar,
+    address: SocketAddr,
+    scheme: &'static str,
+    running_file: PathBuf,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) async fn run(global: &Global, args: UpArgs) -> Result<(), CliError> {
+    let filter = EnvFilter::try_from_env("TOOLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let (signal, tasks) = (CancellationToken::new(), TaskTracker::new());
+    net::shutdown::on_signal(&signal, &tasks)?;
+    let up = Up::start(&args.config, global.data_dir.as_deref(), None).await?;
+    output::line(&format!("toolgate is up at {}", up.url()))?;
+    signal.cancelled().await;
+    up.shutdown().await;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+impl Up {
+    /// Reads the configuration and starts both planes; `data_dir` and `address` win over the file's. Nothing is left running on an error.
+    pub(crate) async fn start(
+        file: &Path,
+        data_dir: Option<&Path>,
+        address: Option<SocketAddr>,
+    ) -> Result<Self, CliError> {
+        let mut config = Config::load(file, &Environment::of_process()).map_err(CliError::Problems)?;
+        if let Some(data_dir) = data_dir {
+            data_dir.clone_into(&mut config.data_dir);
+        }
+        let tls = certificate(&config).await?;
+        let listener = net::listen::bind(address.unwrap_or_else(|| config.agent_address()), "port")
+            .await
+            .map_err(failed)?;
+        let address = listener.local_addr()?;
+        let control_plane = control_plane::start(control_plane::Options::from(&config))
+            .await
+            .map_err(failed)?;
+        let control_plane = Arc::new(control_plane);
+        let sidecar = match start_sidecar(&control_plane, &config).await {
+            Ok(sidecar) => sidecar,
+            Err(error) => {
+                end(control_plane).await;
+                return Err(error);
+            }
+        };
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let router = front::router(&control_plane, &sidecar);
+        let limits = Limits {
+            drain: config.drain.seconds,
+            ..Limits::default()
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        tasks.spawn(serve::serve(listener, tls, router, limits, closing.clone()));
+        let running_file = config.data_dir.join(RUNNING_FILE);
+        let up = Self {
+            control_plane,
+            sidecar,
+            address,
+            scheme,
+            running_file,
+            closing,
+            tasks,
+        };
+        up.announce()?;
+        Ok(up)
+    }
+
+    /// Where agents and operators reach it.
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
+    }
+
+    /// Lets the commands of this machine find it.
+    fn announce(&self) -> Result<(), CliError> {
+        let document = serde_json::json!({"url": self.url(), "pid": std::process::id()});
+        net::files::write_private(&self.running_file, document.to_string().as_bytes()).map_err(failed)
+    }
+
+    /// Ends both planes: agents first, so that what they did is still reported.
+    pub(crate) async fn shutdown(self) {
+        // A file that cannot be removed names a server that does not answer: the commands say so.
+        let _ = std::fs::remove_file(&self.running_file);
+        self.sidecar.begin_shutdown();
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.sidecar.shutdown().await;
+        end(self.control_plane).await;
+    }
+}
+
+async fn end(control_plane: Arc<ControlPlane>) {
+    if let Some(control_plane) = Arc::into_inner(control_plane) {
+        control_plane.shutdown().await;
+    }
+}
+
+async fn certificate(config: &Config) -> Result<Option<Arc<ServerTls>>, CliError> {
+    let (Some(cert_file), Some(key_file)) = (&config.tls.cert_file, &config.tls.key_file) else {
+        return Ok(None);
+    };
+    let files = ServerFiles {
+        cert_file: cert_file.clone(),
+        key_file: key_file.clone(),
+        client_ca_file: config.tls.client_ca_file.clone(),
+    };
+    ServerTls::load(files, Clock::machine())
+        .await
+        .map(|tls| Some(Arc::new(tls)))
+        .map_err(failed)
+}
+
+/// The sidecar of this process enrols like any other, only over memory.
+async fn start_sidecar(control_plane: &Arc<ControlPlane>, config: &Config) -> Result<Sidecar, CliError> {
+    let token = control_plane.local_join_token().await.map_err(failed)?;
+    // Weak: the sidecar must not keep the control plane from ending.
+    let operators = Arc::downgrade(control_plane);
+    let options = sidecar::Options {
+        config: Arc::new(config.clone()),
+        link: Link::Channel(control_plane.in_memory_channel()),
+        join: Some(JoinProof::Token(Secret::new(token))),
+        clock: Clock::machine(),
+        bound_agent: None,
+        launch_key: Some(LaunchKey::new(launch_key(&config.data_dir)?, Clock::machine())),
+        operators: Some(Arc::new(move |headers: &HeaderMap| {
+            operators
+                .upgrade()
+                .is_some_and(|plane| plane.is_operator(headers, None))
+        })),
+    };
+    let sidecar = sidecar::start(options).map_err(failed)?;
+    if tokio::time::timeout(READY_WITHIN, until_ready(&sidecar))
+        .await
+        .is_err()
+    {
+        sidecar.shutdown().await;
+        return Err(CliError::Failed(format!(
+            "the sidecar was not ready within {READY_WITHIN:?}; see the log above"
+        )));
+    }
+    Ok(sidecar)
+}
+
+/// The first snapshot and lease come over memory: a moment.
+async fn until_ready(sidecar: &Sidecar) {
+    while sidecar.control().freshness() != Freshness::Fresh {
+        tokio::time::sleep(READY_PROBE).await;
+    }
+}
+
+/// The key by which `toolgate mcp` proves that this user launched it; made once.
+fn launch_key(data_dir: &Path) -> Result<String, CliError> {
+    let path = data_dir.join(LAUNCH_KEY_FILE);
+    if net::files::read_optional(&path).map_err(failed)?.is_none() {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).map_err(|error| CliError::Failed(format!("no randomness: {error}")))?;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        net::files::write_private(&path, hex.as_bytes()).map_err(failed)?;
+    }
+    net::files::read_secret(&path).map_err(failed)
+}
+
+fn failed(error: impl std::fmt::Display) -> CliError {
+    CliError::Failed(error.to_string())
+}
