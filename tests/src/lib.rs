@@ -14,7 +14,7 @@
 )]
 
 pub mod agent;
-
+pub mod fleet;
 pub mod operator;
 pub mod process;
 pub mod programs;
