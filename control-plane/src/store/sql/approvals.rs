@@ -8,9 +8,11 @@ use chain::hash::Hash;
 use super::{
     SqlStore, acts,
     approval_rows::{self, COLUMNS, approval},
-    by_prefix, claims, random_id, stops, transact,
+    by_prefix, claims,
+    deadlines::{self, OPEN, overdue},
+    random_id, stops, transact,
     tx::Tx,
-    value::{Arg, Row, args, to_json},
+    value::{Row, args, to_json},
 };
 use crate::store::{
     approvals::{
@@ -21,9 +23,6 @@ use crate::store::{
     stops::StopSubject,
     types::{Act, Micros, Topic},
 };
-
-/// Pending, or approved and unconsumed.
-pub(super) const OPEN: &str = "(status = 'pending' OR (status = 'approved' AND consumed_at IS NULL))";
 
 #[async_trait]
 impl Approvals for SqlStore {
@@ -57,10 +56,10 @@ impl Approvals for SqlStore {
     }
 
     async fn sweep_approvals(&self) -> StoreResult<u64> {
-        if !transact!(read self, "looking for overdue approvals", tx => any_overdue(tx))? {
+        if !transact!(read self, "looking for overdue approvals", tx => deadlines::any_overdue(tx))? {
             return Ok(0);
         }
-        transact!(write self, "ending overdue approvals", tx => sweep(tx))
+        transact!(write self, "ending overdue approvals", tx => deadlines::sweep(tx))
     }
 
     async fn approval_events_after(&self, cursor: u64, limit: u32) -> StoreResult<Vec<ApprovalEvent>> {
@@ -222,21 +221,6 @@ async fn insert(tx: &mut Tx, approval: &Approval, binding: &Hash) -> StoreResult
     Ok(())
 }
 
-/// What an open approval has become by its deadline, if that has passed.
-pub(super) fn overdue(approval: &Approval, now: Micros) -> Option<ApprovalStatus> {
-    if approval.expires_at > now || approval.consumed_at.is_some() {
-        return None;
-    }
-    match approval.status {
-        ApprovalStatus::Pending => Some(ApprovalStatus::Timeout),
-        ApprovalStatus::Approved => Some(ApprovalStatus::Expired),
-        ApprovalStatus::Denied
-        | ApprovalStatus::Timeout
-        | ApprovalStatus::Cancelled
-        | ApprovalStatus::Expired => None,
-    }
-}
-
 /// Writes what an approval becomes, with its event. Its row is locked.
 pub(super) async fn end(
     tx: &mut Tx,
@@ -394,50 +378,4 @@ async fn cancel(tx: &mut Tx, namespace: &str, id: &str) -> StoreResult<Approval>
     let now = tx.now().await?;
     let ending = Ending::by_system(&before, ApprovalStatus::Cancelled, "client", "");
     end(tx, &before, &ending, now).await
-}
-
-/// Locks every open approval that a condition on the row selects, by id.
-pub(super) async fn lock_open(tx: &mut Tx, condition: &str, values: &[Arg]) -> StoreResult<Vec<Approval>> {
-    let sql = format!("SELECT {COLUMNS} FROM approvals WHERE {OPEN} AND {condition} ORDER BY id FOR UPDATE");
-    tx.rows(&sql, values).await?.iter().map(approval).collect()
-}
-
-/// A generation begins: what was approved and not used is taken back.
-pub(super) async fn cancel_unconsumed(tx: &mut Tx, why: &str) -> StoreResult<u64> {
-    let approved = lock_open(tx, "status = 'approved'", &[]).await?;
-    let now = tx.now().await?;
-    for before in &approved {
-        end(
-            tx,
-            before,
-            &Ending::by_system(before, ApprovalStatus::Cancelled, "system", why),
-            now,
-        )
-        .await?;
-    }
-    Ok(approved.len() as u64)
-}
-
-async fn any_overdue(tx: &mut Tx) -> StoreResult<bool> {
-    let now = tx.now().await?;
-    let sql = format!("SELECT id FROM approvals WHERE {OPEN} AND expires_at <= $1 LIMIT 1");
-    Ok(tx.row(&sql, &args![now]).await?.is_some())
-}
-
-async fn sweep(tx: &mut Tx) -> StoreResult<u64> {
-    let now = tx.now().await?;
-    let mut count = 0;
-    for before in lock_open(tx, "expires_at <= $1", &args![now]).await? {
-        if let Some(status) = overdue(&before, now) {
-            end(
-                tx,
-                &before,
-                &Ending::by_system(&before, status, "system", ""),
-                now,
-            )
-            .await?;
-            count += 1;
-        }
-    }
-    Ok(count)
 }

@@ -1,7 +1,8 @@
 //! The claim: an approved approval is taken by one call, once.
 
 use super::{
-    approvals::{Ending, end, event, locked, overdue, subject},
+    approvals::{Ending, end, event, locked, subject},
+    deadlines::overdue,
     stops,
     tx::Tx,
     value::args,

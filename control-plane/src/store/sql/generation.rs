@@ -3,7 +3,7 @@
 use chain::link::Head;
 
 use super::{
-    acts, approvals, checkpoints, ingest,
+    acts, checkpoints, deadlines, ingest,
     tx::{Connection, Tx},
     value::args,
 };
@@ -83,7 +83,7 @@ pub(super) async fn begin(tx: &mut Tx, seen: Option<u64>, reason: &str, by: &str
         &args![OWN_SOURCE, true, revision.generation],
     )
     .await?;
-    let cancelled = approvals::cancel_unconsumed(tx, "a new generation of the database").await?;
+    let cancelled = deadlines::cancel_unconsumed(tx, "a new generation of the database").await?;
     restart_chain(tx, revision.generation, reason, by, cancelled).await?;
     tx.wake(Topic::Changes);
     tx.wake(Topic::Approvals);

@@ -7,7 +7,7 @@ use super::{
     approvals::{self, Ending, subject},
     by_prefix,
     change::Changing,
-    grants, random_id, transact,
+    deadlines, grants, random_id, transact,
     tx::Tx,
     value::{Row, args},
 };
@@ -134,7 +134,7 @@ async fn insert(tx: &mut Tx, stop: &Stop) -> StoreResult<()> {
 /// Pending approvals that the stop concerns are denied, approved ones cancelled.
 async fn end_approvals(tx: &mut Tx, stop: &Stop) -> StoreResult<(Vec<String>, Vec<String>)> {
     let (mut denied, mut cancelled) = (Vec::new(), Vec::new());
-    for before in approvals::lock_open(tx, "1 = 1", &[]).await? {
+    for before in deadlines::lock_open(tx, "1 = 1", &[]).await? {
         if !stop.concerns(&subject(&before.asked)) {
             continue;
         }
