@@ -3,16 +3,6 @@
 //! Everything here is real: the programs are those of the build, the servers listen on loopback, and a test that cannot have what it
 //! needs fails and says so.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "test support: a failure here is a failed test"
-)]
-
 pub mod agent;
 pub mod fleet;
 pub mod operator;

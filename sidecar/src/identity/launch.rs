@@ -70,7 +70,7 @@ impl LaunchKey {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
