@@ -4,6 +4,11 @@
 //! serves until a signal comes. Inside, [`core::Core`] is what the parts share: the [`store`], desired state in memory
 //! ([`snapshot`]), [`stops`], the [`approvals`]' feed, the way of records into the chain ([`traces`]), [`keys`] and [`auth`].
 
+#![cfg_attr(
+    test,
+    allow(clippy::string_slice, reason = "a test that slices wrongly fails")
+)]
+
 pub mod api;
 pub mod approvals;
 pub mod auth;

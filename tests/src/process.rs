@@ -72,7 +72,10 @@ impl Process {
     }
 
     /// Waits for its end.
-    #[allow(clippy::disallowed_methods, reason = "a test's thread may wait; nothing else runs on it")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a test's thread may wait; nothing else runs on it"
+    )]
     pub fn wait(&mut self) -> ExitStatus {
         let begun = Instant::now();
         loop {
