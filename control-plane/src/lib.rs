@@ -14,6 +14,7 @@ pub mod approvals;
 pub mod auth;
 pub mod core;
 pub mod documents;
+mod front;
 mod grpc;
 mod in_memory;
 pub mod keys;

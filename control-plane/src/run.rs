@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::front;
 use crate::options::Options;
 use crate::start::{ControlPlane, StartError, start};
 
@@ -100,8 +101,9 @@ async fn serve_until(
     tracing::info!(
         operator = %address(&operator), grpc = %address(&grpc), tls = tls.is_some(), "control plane serves"
     );
-    let operators = serve::serve(operator, tls.clone(), plane.router(), limits, closing.clone());
     let routes: Router = plane.grpc_routes().into_axum_router();
+    let both = front::router(plane.router(), routes.clone());
+    let operators = serve::serve(operator, tls.clone(), both, limits, closing.clone());
     let sidecars = serve::serve(grpc, tls, routes, grpc_limits, closing.clone());
     let ending = async {
         shutdown.cancelled().await;
