@@ -18,7 +18,10 @@ async fn an_approval_is_seen_answered_once_and_recorded() {
         ["5m", "4m59s", "4m58s"].contains(&list[0]["remaining"].as_str().unwrap()),
         "{list}"
     );
-    let detail = world.get(&format!("/approvals/{}", &id[..8])).await.expect(200);
+    let detail = world
+        .get(&format!("/approvals/{}", id.get(..8).unwrap()))
+        .await
+        .expect(200);
     assert_eq!(detail["id"], id);
     assert!(detail["recent_traces"].is_array() && detail["active_grants"].is_array());
 
@@ -130,7 +133,10 @@ async fn a_grant_is_made_listed_and_revoked() {
         2
     );
     let id = grant["id"].as_str().unwrap();
-    let revoked = world.delete(&format!("/grants/{}", &id[..10])).await.expect(200);
+    let revoked = world
+        .delete(&format!("/grants/{}", id.get(..10).unwrap()))
+        .await
+        .expect(200);
     assert_eq!(revoked["id"], id);
     world.delete(&format!("/grants/{id}")).await.problem(404);
     assert!(world.did("mesh.grant_create", "dana").await);

@@ -76,7 +76,7 @@ async fn a_sidecar_is_shown_and_revoked_for_good() {
         (&list[0]["connected"], &list[0]["epoch"]),
         (&json!(false), &json!(1))
     );
-    let prefix = &id[..8];
+    let prefix = id.get(..8).unwrap();
     assert_eq!(
         world.get(&format!("/sidecars/{prefix}")).await.expect(200)["id"],
         id
