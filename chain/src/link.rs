@@ -4,9 +4,9 @@ use std::fmt;
 
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
-use crate::hash::Hash;
+use crate::hash::{Hash, encode};
 
 /// A place in the chain. Ordered: a later generation is after every number of an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -67,8 +67,15 @@ impl MacKey {
     /// The key with this id. The bytes should be random and 32 long.
     pub fn new(id: impl Into<String>, key: &[u8]) -> Option<Self> {
         // INVARIANT: HMAC takes keys of every length.
-        let keyed = Hmac::new_from_slice(key).ok()?;
+        let keyed = <Hmac<Sha256> as hmac::Mac>::new_from_slice(key).ok()?;
         Some(Self { id: id.into(), keyed })
+    }
+
+    /// The key whose id follows from itself, so that whoever has the key can name it: `trace-` and 16 digits that tell nothing of
+    /// the key that could be tried out cheaply.
+    pub fn from_text(key: &str) -> Option<Self> {
+        let digest = encode(&Sha256::digest([b"toolgate trace key id\n", key.as_bytes()].concat()));
+        Self::new(format!("trace-{}", digest.get(..16)?), key.as_bytes())
     }
 
     /// The key's id.

@@ -10,7 +10,6 @@ use http::{HeaderMap, Method, Uri};
 use net::host::AllowedHosts;
 use policy::yaml::Problem;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -150,7 +149,7 @@ async fn assemble(
 /// The key of the records' MACs, as it is named in them.
 fn trace_key(text: &Option<String>) -> Option<MacKey> {
     let key = text.as_deref()?;
-    MacKey::new(trace_key_id(key), key.as_bytes())
+    MacKey::from_text(key)
 }
 
 async fn open(options: &Options) -> StoreResult<SharedStore> {
@@ -175,15 +174,6 @@ fn location(options: &Options) -> StoreResult<String> {
             Ok(at)
         }
     }
-}
-
-/// Names a key without telling anything of it that could be tried out cheaply.
-fn trace_key_id(key: &str) -> String {
-    let digest = Sha256::digest([b"toolgate trace key id\n", key.as_bytes()].concat());
-    format!(
-        "trace-{}",
-        hex::encode(digest.first_chunk::<8>().map_or(&[][..], |head| head))
-    )
 }
 
 /// Before anything is made: what is wrong with the policy directory by itself.

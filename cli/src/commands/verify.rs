@@ -29,9 +29,6 @@ pub(crate) struct VerifyArgs {
     /// Key of the records' MACs.
     #[arg(long, env = "TOOLGATE_TRACE_KEY", value_name = "KEY", hide_env_values = true)]
     trace_key: Option<String>,
-    /// Id of that key, as records name it.
-    #[arg(long, default_value = "trace", value_name = "ID")]
-    trace_key_id: String,
 }
 
 /// Ends with exit code 1 when the chain is damaged.
@@ -90,7 +87,7 @@ fn of_export(file: &Path, args: &VerifyArgs) -> Result<Report, CliError> {
     let keys = args
         .trace_key
         .iter()
-        .filter_map(|key| MacKey::new(args.trace_key_id.clone(), key.as_bytes()))
+        .filter_map(|key| MacKey::from_text(key))
         .collect();
     let options = Options {
         checkpoints,
