@@ -68,6 +68,8 @@ pub struct SidecarOptions {
     pub agents: Vec<String>,
     /// Which control plane it talks to.
     pub plane: usize,
+    /// Another address of it, such as that of a [`crate::meter::Meter`].
+    pub control_url: Option<String>,
     /// YAML that is appended to its configuration.
     pub extra: String,
     /// Variables of its environment.
@@ -83,6 +85,7 @@ impl SidecarOptions {
             namespace: "default".to_owned(),
             agents: vec!["*".to_owned()],
             plane: 0,
+            control_url: None,
             extra: String::new(),
             environment: Vec::new(),
         }
@@ -232,10 +235,13 @@ impl Fleet {
         let token = self.join_token(&options.namespace, &options.agents).await;
         std::fs::write(folder.join("token"), token).unwrap();
         let port = free_port();
+        let control_url = options
+            .control_url
+            .clone()
+            .unwrap_or_else(|| self.grpc_url(options.plane));
         let mut yaml = format!(
-            "listen:\n  agent: 127.0.0.1:{port}\ncontrol_plane:\n  url: {url}\n  ca_cert: {ca}\n  token_file: {folder}/token\n\
+            "listen:\n  agent: 127.0.0.1:{port}\ncontrol_plane:\n  url: {control_url}\n  ca_cert: {ca}\n  token_file: {folder}/token\n\
              sidecar:\n  name: {name}\nspool:\n  dir: {folder}/spool\ndata_dir: {folder}\ndrain:\n  seconds: 2\n",
-            url = self.grpc_url(options.plane),
             ca = self.ca_file.display(),
             folder = folder.display(),
             name = options.name,

@@ -5,7 +5,9 @@
 
 pub mod agent;
 pub mod fleet;
+pub mod meter;
 pub mod operator;
 pub mod process;
 pub mod programs;
+pub mod simulated;
 pub mod wait;

@@ -114,6 +114,24 @@ impl Operator {
         })
         .await
     }
+    /// All ended records that a query gives, page by page.
+    pub async fn all_records(&self, query: &str) -> Vec<Value> {
+        let mut records = Vec::new();
+        let mut path = Some(format!("/traces?limit=500&{query}"));
+        while let Some(page) = path {
+            let response = self.request(Method::GET, &page).send().await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK, "GET {page}");
+            path = response.headers().get("link").map(|link| {
+                let link = link.to_str().unwrap();
+                let (target, relation) = link.split_once('>').unwrap();
+                assert!(relation.contains("next"), "{link}");
+                target.trim_start_matches('<').to_owned()
+            });
+            let page: Vec<Value> = response.json().await.unwrap();
+            records.extend(page.into_iter().filter(|record| record["outcome"] != "pending"));
+        }
+        records
+    }
 }
 
 /// An HTTP client of the tests: no proxies, no redirects, TCP_NODELAY.
