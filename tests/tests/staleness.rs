@@ -115,7 +115,11 @@ impl Outage {
         let ran = ran.iter().filter(|line| line.starts_with("ran ")).count();
         assert_eq!(ran, self.ran, "the upstream ran what was answered");
         let operator = self.fleet.operator();
-        let records = operator.records("agent=agent&outcome=ok", ran).await;
+        let records = wait::until("what ran is in the chain", || async {
+            let records = operator.all_records("agent=agent&outcome=ok").await;
+            (records.len() >= ran).then_some(records)
+        })
+        .await;
         assert_eq!(records.len(), ran);
         let verified = operator.get("/traces/verify").await;
         assert_eq!(verified["valid"], true, "{verified}");
