@@ -5,6 +5,7 @@ use std::sync::Arc;
 use config::Config;
 use config::model::{McpServer, Params, Prefix, Separator, Sync, Transport};
 use net::clock::Clock;
+use policy::glob::Glob;
 
 use crate::agent::names::Names;
 use crate::agent::state::Limits;
@@ -38,12 +39,7 @@ pub(crate) fn control(
     options.join = join;
     options.name = config.sidecar.name.clone().unwrap_or_else(host_name);
     options.labels.clone_from(&config.sidecar.labels);
-    options.agents = config
-        .sidecar
-        .agents
-        .iter()
-        .map(|glob| glob.as_str().to_owned())
-        .collect();
+    options.agents = agents_to_ask_for(&config.sidecar.agents);
     options.upstreams = config
         .mcp_servers
         .iter()
@@ -53,6 +49,14 @@ pub(crate) fn control(
     options.staleness_read = Some(config.staleness.read);
     options.clock = clock.clone();
     options
+}
+
+/// Every agent means: as many as the join token allows, which the control plane is asked for by naming none.
+fn agents_to_ask_for(configured: &[Glob]) -> Vec<String> {
+    if configured.iter().any(|glob| glob.as_str() == "*") {
+        return Vec::new();
+    }
+    configured.iter().map(|glob| glob.as_str().to_owned()).collect()
 }
 
 fn host_name() -> String {
@@ -153,5 +157,21 @@ pub(crate) fn local_rules(config: &Config) -> LocalRules {
             Params::Digest => ParamsMode::Digest,
         },
         redact: config.traces.redact.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_means_all_of_the_join_tokens_and_names_narrow_it() {
+        let globs =
+            |texts: &[&str]| -> Vec<Glob> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        assert!(agents_to_ask_for(&globs(&["*"])).is_empty());
+        assert_eq!(
+            agents_to_ask_for(&globs(&["support-*", "billing"])),
+            ["support-*", "billing"]
+        );
     }
 }
