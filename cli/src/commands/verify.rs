@@ -67,7 +67,7 @@ async fn of_control_plane(context: &Context) -> Result<(), CliError> {
     }
     let bad = answer.get("first_bad").cloned().unwrap_or_else(|| json!({}));
     Err(CliError::Negative(format!(
-        "the chain is damaged: record {}.{} {}: {}",
+        "the chain is damaged: record {}/{} {}: {}",
         field(&bad, "generation"),
         field(&bad, "seq"),
         field(&bad, "damage"),
@@ -142,6 +142,11 @@ fn sentence(report: &Report, seconds: f64) -> String {
         "{verdict}: {} records, {} checkpoints, {} signatures, {} sources, {seconds:.1} s",
         report.records, report.checkpoints, report.signatures, report.sources
     );
+    if let Some(start) = report.start {
+        text.push_str(&format!(
+            "\nthis export begins after record {start}: what was up to there was not verified"
+        ));
+    }
     if report.signatures_unchecked > 0 {
         text.push_str(&format!(
             "\n{} signatures were not checked: give --public-key",
