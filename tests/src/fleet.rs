@@ -55,6 +55,8 @@ pub struct Sidecar {
     /// Its own folder, with the spool in `spool`.
     pub folder: PathBuf,
     ca_file: PathBuf,
+    /// An agent that it serves.
+    agent: String,
 }
 
 /// What a sidecar is to be.
@@ -93,14 +95,14 @@ impl SidecarOptions {
 }
 
 impl Fleet {
-    /// Replicas on a Postgres of their own, over TLS, with credentials that live 3 seconds; `extra` is appended to their configuration.
+    /// Replicas on a Postgres of their own, over TLS, with credentials that live 3 seconds unless `extra` says otherwise; `extra` is appended to their configuration.
     pub async fn on_postgres(replicas: usize, extra: &str) -> Self {
         let cluster = Cluster::start().unwrap();
         let url = cluster.database("toolgate").unwrap();
         Self::start(Some(cluster), Some(url), replicas, extra).await
     }
 
-    /// One control plane on SQLite, over TLS, with credentials that live 3 seconds; `extra` is appended to its configuration.
+    /// One control plane on SQLite, over TLS, with credentials that live 3 seconds unless `extra` says otherwise; `extra` is appended to its configuration.
     pub async fn on_sqlite(extra: &str) -> Self {
         Self::start(None, None, 1, extra).await
     }
@@ -151,14 +153,16 @@ impl Fleet {
     fn spawn_plane(&self, folder: &Path, operator_port: u16, grpc_port: u16) -> Plane {
         let mut yaml = format!(
             "data_dir: {folder}\nlisten:\n  operator: 127.0.0.1:{operator_port}\n  grpc: 127.0.0.1:{grpc_port}\n\
-             tls:\n  cert_file: {cert}\n  key_file: {key}\ncredentials:\n  ttl: 3s\n{extra}",
+             tls:\n  cert_file: {cert}\n  key_file: {key}\n{extra}",
             folder = folder.display(),
             cert = self.cert_file.display(),
             key = self.key_file.display(),
             extra = self.extra,
         );
-        if !self.extra.contains("drain:") {
-            yaml.push_str("\ndrain:\n  seconds: 2\n");
+        for (key, default) in [("drain", "seconds: 2"), ("credentials", "ttl: 3s")] {
+            if !self.extra.contains(&format!("{key}:")) {
+                write!(yaml, "\n{key}:\n  {default}\n").unwrap();
+            }
         }
         let file = folder.join("control-plane.yaml");
         std::fs::write(&file, yaml).unwrap();
@@ -264,6 +268,7 @@ impl Fleet {
             url: format!("http://127.0.0.1:{port}"),
             folder,
             ca_file: self.ca_file.clone(),
+            agent: options.agents[0].replace(['*', '?'], "x"),
         };
         sidecar.ready().await;
         sidecar
@@ -291,7 +296,12 @@ impl Sidecar {
     pub async fn ready(&self) {
         let http = crate::operator::client(None);
         wait::until("the sidecar serves its upstream's tools", || async {
-            let answer = http.get(format!("{}/mcp-servers", self.url)).send().await.ok()?;
+            let servers = http.get(format!("{}/mcp-servers", self.url));
+            let answer = servers
+                .bearer_auth(format!("agent:{}", self.agent))
+                .send()
+                .await
+                .ok()?;
             let servers: serde_json::Value = answer.json().await.ok()?;
             let all = servers.as_array()?;
             all.iter()

@@ -9,5 +9,6 @@ pub mod meter;
 pub mod operator;
 pub mod process;
 pub mod programs;
+pub mod raw;
 pub mod simulated;
 pub mod wait;

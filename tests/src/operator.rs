@@ -38,6 +38,11 @@ impl Operator {
             .bearer_auth(&self.token)
     }
 
+    /// A request without any credential.
+    pub fn anonymous(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
     /// Status and body, whatever they are; a body that is not JSON is a string; nobody there: status 0.
     pub async fn try_send(&self, request: RequestBuilder) -> (u16, Value) {
         match request.send().await {
