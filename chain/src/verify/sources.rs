@@ -6,6 +6,9 @@ use super::fields::SourceLink;
 use super::report::DamageKind;
 use crate::hash::Hash;
 
+/// Before it there is nothing that a restore could have lost.
+const FIRST_GENERATION: u64 = 1;
+
 /// The end of one source's chain.
 #[derive(Debug, Clone, Copy)]
 struct End {
@@ -46,7 +49,7 @@ impl Sources {
             generation,
         };
         let Some(epochs) = self.ends.get_mut(link.sidecar) else {
-            self.check_first(link)?;
+            self.check_first(link, generation)?;
             let epochs = BTreeMap::from([(link.epoch, end)]);
             self.ends.insert(link.sidecar.into(), epochs);
             return Ok(());
@@ -57,7 +60,7 @@ impl Sources {
                 *last = end;
             }
             None => {
-                self.check_first(link)?;
+                self.check_first(link, generation)?;
                 if let Some(epochs) = self.ends.get_mut(link.sidecar) {
                     epochs.insert(link.epoch, end);
                 }
@@ -66,7 +69,7 @@ impl Sources {
         Ok(())
     }
 
-    fn check_first(&self, link: &SourceLink<'_>) -> Result<(), (DamageKind, String)> {
+    fn check_first(&self, link: &SourceLink<'_>, generation: u64) -> Result<(), (DamageKind, String)> {
         if self.partial || (link.n == 1 && link.prev == Hash::ZERO) {
             return Ok(());
         }
@@ -75,6 +78,10 @@ impl Sources {
                 DamageKind::Changed,
                 format!("the first record of {} links to another", name(link)),
             ));
+        }
+        // A restore may have lost the first records of an epoch that goes on in the next generation.
+        if generation > FIRST_GENERATION {
+            return Ok(());
         }
         let detail = format!("{} begins with number {}, not with 1", name(link), link.n);
         Err((DamageKind::Missing, detail))

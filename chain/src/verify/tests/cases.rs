@@ -158,3 +158,29 @@ fn a_kept_part_is_verified_from_the_checkpoint_before_it() {
     assert_eq!((report.damage, report.start), (None, Some(start.position())));
     assert_eq!(found(&verify(&world.records[4..])), (1, DamageKind::Missing));
 }
+
+/// Appends records of an epoch whose first two are not in the chain.
+fn add_headless_epoch(world: &mut World) {
+    let mut source = SourceChain::new("sidecar-e", 1);
+    for number in 20..=23 {
+        let text = source.seal(&mut record(number, "notes.read")).unwrap().text;
+        if number > 21 {
+            world.append(&text, None);
+        }
+    }
+}
+
+#[test]
+fn an_epoch_whose_first_records_were_lost_by_a_restore_goes_on_in_the_next_generation() {
+    let (mut world, newest) = restored(8);
+    add_headless_epoch(&mut world);
+    let report = verify_with(&world.records, with_checkpoints(vec![newest]));
+    assert_eq!((report.damage, report.generations), (None, 2));
+}
+
+#[test]
+fn an_epoch_that_begins_in_its_middle_without_a_restore_misses_records() {
+    let mut world = World::of(3, None);
+    add_headless_epoch(&mut world);
+    assert_eq!(found(&verify(&world.records)), (4, DamageKind::Missing));
+}
