@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PROFILE := --profile quick
 CARGO   := cargo
+# Programs under test can be told to die at named points (net::crash).
+CRASHES := --features sidecar/crash-points,control-plane/crash-points
 
 .PHONY: setup check demo test bench fuzz deny
 
@@ -20,8 +22,8 @@ demo:
 
 ## Everything that main must pass: under 30 minutes from a cold clone on 2 cores.
 test: setup check
-	$(CARGO) build $(PROFILE) --package cli --package control-plane --package sidecar --package bench --bins
-	$(CARGO) test $(PROFILE) --workspace --no-fail-fast
+	$(CARGO) build $(PROFILE) --package cli --package control-plane --package sidecar --package bench --bins $(CRASHES)
+	$(CARGO) test $(PROFILE) --workspace --no-fail-fast $(CRASHES)
 
 ## The figures of docs/performance.md.
 bench:

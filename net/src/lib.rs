@@ -4,6 +4,7 @@
 pub mod backoff;
 pub mod body;
 pub mod clock;
+pub mod crash;
 pub mod duration;
 pub mod files;
 pub mod host;

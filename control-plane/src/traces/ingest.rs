@@ -134,6 +134,7 @@ impl Writer {
         let batches: Vec<IngestBatch> = jobs.iter().map(|job| job.batch.clone()).collect();
         match self.store.ingest(batches).await {
             Ok(marks) => {
+                net::crash::passes(net::crash::Point::BatchCommitted);
                 self.metrics.records.inc_by(u64::try_from(count).unwrap_or(0));
                 for job in jobs {
                     let Job { batch, answer } = job;

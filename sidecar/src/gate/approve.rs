@@ -111,6 +111,7 @@ impl Gate {
                 stop_sequence,
                 approval,
             } => {
+                net::crash::passes(net::crash::Point::ApprovalClaimed);
                 trail.asked(&approval, waited);
                 (revision, stop_sequence)
             }

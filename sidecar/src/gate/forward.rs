@@ -55,6 +55,7 @@ impl Gate {
             .await
             .map_err(|error| super::checks::audit_unavailable(&error))?;
         trail.open = Some(open);
+        net::crash::passes(net::crash::Point::IntentKept);
         Ok(())
     }
 

@@ -76,6 +76,7 @@ pub(super) async fn ingest(tx: &mut Tx, batches: &[IngestBatch]) -> StoreResult<
     }
     if !fresh.is_empty() {
         append(tx, &fresh).await?;
+        net::crash::passes(net::crash::Point::BatchWritten);
     }
     marks(tx, &epochs).await
 }
