@@ -20,6 +20,9 @@ pub const TOKEN: &str = "operator-token-of-the-tests";
 /// The key that control planes encrypt their keys under.
 const MASTER_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
+/// Says where a process is to die, in builds with `crash-points`.
+const CRASH_AT: &str = "TOOLGATE_CRASH_AT";
+
 /// Control planes on one database, and what sidecars need to join them.
 pub struct Fleet {
     /// Everything that the fleet writes.
@@ -136,7 +139,7 @@ impl Fleet {
         let index = self.planes.len();
         let folder = self.folder.path().join(format!("plane-{index}"));
         std::fs::create_dir(&folder).unwrap();
-        let plane = self.spawn_plane(&folder, free_port(), free_port());
+        let plane = self.spawn_plane(&folder, free_port(), free_port(), &[]);
         self.planes.push(plane);
         self.ready(index).await;
     }
@@ -146,11 +149,25 @@ impl Fleet {
         let (operator_port, grpc_port) = (self.planes[index].operator_port, self.planes[index].grpc_port);
         let folder = self.planes[index].folder.clone();
         self.planes[index].process.kill();
-        self.planes[index] = self.spawn_plane(&folder, operator_port, grpc_port);
+        self.planes[index] = self.spawn_plane(&folder, operator_port, grpc_port, &[]);
         self.ready(index).await;
     }
 
-    fn spawn_plane(&self, folder: &Path, operator_port: u16, grpc_port: u16) -> Plane {
+    /// Starts a control plane again that is to die at a named point (`net::crash`); does not wait for anything.
+    pub fn restart_plane_to_crash_at(&mut self, index: usize, point: &str) {
+        let (operator_port, grpc_port) = (self.planes[index].operator_port, self.planes[index].grpc_port);
+        let folder = self.planes[index].folder.clone();
+        self.planes[index].process.kill();
+        self.planes[index] = self.spawn_plane(&folder, operator_port, grpc_port, &[(CRASH_AT, point)]);
+    }
+
+    fn spawn_plane(
+        &self,
+        folder: &Path,
+        operator_port: u16,
+        grpc_port: u16,
+        environment: &[(&str, &str)],
+    ) -> Plane {
         let mut yaml = format!(
             "data_dir: {folder}\nlisten:\n  operator: 127.0.0.1:{operator_port}\n  grpc: 127.0.0.1:{grpc_port}\n\
              tls:\n  cert_file: {cert}\n  key_file: {key}\n{extra}",
@@ -170,7 +187,8 @@ impl Fleet {
         command.arg("run").arg("--config").arg(&file);
         command
             .env("TOOLGATE_ADMIN_TOKEN", TOKEN)
-            .env("TOOLGATE_MASTER_KEY", MASTER_KEY);
+            .env("TOOLGATE_MASTER_KEY", MASTER_KEY)
+            .envs(environment.iter().copied());
         if let Some(database) = &self.database {
             command.env("TOOLGATE_DATABASE_URL", database);
         }
@@ -290,6 +308,12 @@ impl Sidecar {
     pub fn restart(&mut self) {
         self.process.kill();
         self.process = spawn_sidecar(&self.folder, &[]);
+    }
+
+    /// Starts the process again; it is to die at a named point (`net::crash`).
+    pub fn restart_to_crash_at(&mut self, point: &str) {
+        self.process.kill();
+        self.process = spawn_sidecar(&self.folder, &[(CRASH_AT.to_owned(), point.to_owned())]);
     }
 
     /// Waits until it serves at least one tool.

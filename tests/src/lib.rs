@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod fleet;
+pub mod ledger;
 pub mod meter;
 pub mod operator;
 pub mod process;

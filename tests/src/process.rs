@@ -71,6 +71,18 @@ impl Process {
         self.wait()
     }
 
+    /// Waits until it has ended itself by SIGKILL, at the point that it was told.
+    pub fn crashed(&mut self) {
+        use std::os::unix::process::ExitStatusExt;
+        let status = self.wait();
+        assert_eq!(
+            status.signal(),
+            Some(Signal::SIGKILL as i32),
+            "{status}:\n{}",
+            self.log()
+        );
+    }
+
     /// Waits for its end.
     #[allow(
         clippy::disallowed_methods,

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// A program of this build: `toolgate`, `toolgate-control-plane`, `toolgate-sidecar`, `fixture-mcp`.
+///
+/// `make test` builds them with `--features sidecar/crash-points,control-plane/crash-points`, which `tests/tests/kills.rs` needs.
 #[must_use]
 pub fn built(name: &str) -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
