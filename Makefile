@@ -22,7 +22,8 @@ demo:
 
 ## Everything that main must pass: under 30 minutes from a cold clone on 2 cores.
 test: setup check
-	$(CARGO) build $(PROFILE) --package cli --package control-plane --package sidecar --package bench --bins $(CRASHES)
+	# One selection of packages for both: another would build the dependencies a second time, with other features.
+	$(CARGO) build $(PROFILE) --workspace --bins --tests $(CRASHES)
 	$(CARGO) test $(PROFILE) --workspace --no-fail-fast $(CRASHES)
 
 ## The figures of docs/performance.md.

@@ -74,7 +74,9 @@ impl MacKey {
     /// The key whose id follows from itself, so that whoever has the key can name it: `trace-` and 16 digits that tell nothing of
     /// the key that could be tried out cheaply.
     pub fn from_text(key: &str) -> Option<Self> {
-        let digest = encode(&Sha256::digest([b"toolgate trace key id\n", key.as_bytes()].concat()));
+        let digest = encode(&Sha256::digest(
+            [b"toolgate trace key id\n", key.as_bytes()].concat(),
+        ));
         Self::new(format!("trace-{}", digest.get(..16)?), key.as_bytes())
     }
 
