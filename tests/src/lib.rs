@@ -12,4 +12,5 @@ pub mod process;
 pub mod programs;
 pub mod raw;
 pub mod simulated;
+pub mod up;
 pub mod wait;
