@@ -121,3 +121,13 @@ pub(crate) struct DemoArgs {
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_can_be_parsed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -35,6 +35,7 @@ pub(crate) enum PolicyCommand {
         /// The policy's name.
         name: String,
         /// The version, as `history` shows it.
+        #[arg(id = "earlier", value_name = "VERSION")]
         version: u64,
     },
     /// Remove a policy. Its versions stay.

@@ -23,7 +23,7 @@ pub(crate) enum SidecarsCommand {
         id: String,
     },
     /// Join tokens, by which sidecars enrol.
-    #[command(subcommand)]
+    #[command(subcommand, visible_alias = "token")]
     Tokens(TokensCommand),
 }
 
