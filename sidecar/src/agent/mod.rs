@@ -14,6 +14,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use axum::routing::post;
+use http::{Method, Uri};
 use net::host::{self, AllowedHosts};
 use net::problem::Problem;
 
@@ -34,7 +35,20 @@ pub fn router(state: Arc<AgentState>, hosts: AllowedHosts) -> Router {
     Router::new()
         .merge(guarded)
         .merge(rest::open_routes())
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
         .with_state(state)
+}
+
+async fn no_such_path(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is no path {}", uri.path()))
+}
+
+async fn no_such_method(method: Method, uri: Uri) -> Problem {
+    Problem::new(
+        http::StatusCode::METHOD_NOT_ALLOWED,
+        format!("{} does not take {method}", uri.path()),
+    )
 }
 
 async fn method_not_allowed() -> Problem {

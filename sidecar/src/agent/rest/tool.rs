@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header as names};
 use net::problem::Problem;
 use tokio::sync::oneshot;
@@ -20,10 +21,24 @@ use crate::gate::{Arguments, CallRequest, Patience, PendingApproval, TraceContex
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
 
+/// The variable part of a path; one that is not text is refused with a problem.
+pub(super) struct Segment(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(text)) => Ok(Self(text)),
+            Err(rejection) => Err(Problem::bad_request(rejection.body_text())),
+        }
+    }
+}
+
 /// Handles `POST /tool/{name}`: runs the call, and waits for people as long as the fleet says.
 pub(super) async fn call(
     State(state): State<Arc<AgentState>>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
@@ -71,7 +86,7 @@ fn defer(state: &AgentState, owner: &Identity, waiting: &PendingApproval) -> Res
 /// Handles `GET /calls/{id}`: what became of a call that was answered with 202.
 pub(super) async fn outcome_of(
     State(state): State<Arc<AgentState>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     headers: HeaderMap,
 ) -> Response {
     let identity = match super::identify(&state, &headers) {
