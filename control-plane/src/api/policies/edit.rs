@@ -17,7 +17,7 @@ use super::view::etag;
 use crate::auth::Operator;
 use crate::core::Core;
 use crate::documents;
-use crate::store::desired::{Expected, PolicyRow};
+use crate::store::desired::{Expected, PolicyOrigin, PolicyRow};
 use crate::store::{Act, StoreError};
 
 /// Versions that are looked through for the one to go back to.
@@ -61,6 +61,7 @@ pub(in super::super) async fn remove(
         Expected::Absent => return Err(Problem::bad_request("If-None-Match makes no sense when removing")),
         other => other,
     };
+    changes_here(present.as_ref())?;
     let act = edit(&operator, &by, &name, "delete", present.as_ref(), None);
     let revision = core.store.delete_policy(&name, expected, act).await?;
     Ok(Json(json!({"name": name, "revision": revision.to_string()})))
@@ -99,6 +100,7 @@ pub(in super::super) async fn rollback(
     parse_one(&name, text, &core.lists)?;
     let present = present(&core, &name).await?;
     let expected = expected(&name, belief(&headers)?, present.as_ref())?;
+    changes_here(present.as_ref())?;
     let change = format!("rollback to version {}", back.version);
     let act = edit(&operator, &by, &name, &change, present.as_ref(), Some(text));
     let row = core
@@ -126,6 +128,20 @@ async fn present(core: &Core, name: &str) -> Result<Option<PolicyRow>, Problem> 
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A document of the configuration or of a folder would be back, as it is there, at the next start.
+fn changes_here(present: Option<&PolicyRow>) -> Result<(), Problem> {
+    let Some(document) = present.map(|row| &row.document) else {
+        return Ok(());
+    };
+    let owner = match &document.origin {
+        PolicyOrigin::Api => return Ok(()),
+        PolicyOrigin::Inline { .. } => "the configuration's `policies`".to_owned(),
+        PolicyOrigin::Directory { file, .. } => format!("the policy directory's {file}"),
+    };
+    let reason = format!("policy `{}` belongs to {owner}; change it there", document.name);
+    Err(Problem::new(StatusCode::CONFLICT, reason))
 }
 
 fn expected(name: &str, belief: Belief, present: Option<&PolicyRow>) -> Result<Expected, Problem> {
