@@ -79,8 +79,12 @@ impl Up {
         self.ready().await;
     }
 
-    /// Waits until every upstream is connected.
+    /// Waits until every upstream is connected and the commands of this machine find it.
     pub async fn ready(&self) {
+        wait::until("`toolgate up` says where it is", || async {
+            self.state().join("up.json").exists().then_some(())
+        })
+        .await;
         let http = crate::operator::client(None);
         wait::until("`toolgate up` serves its upstreams' tools", || async {
             let answer = http.get(format!("{}/mcp-servers", self.url)).send().await.ok()?;
