@@ -10,8 +10,10 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How many digits an exponent may have, leading zeros aside.
+/// How many digits an exponent may have, leading zeros aside; as written, and in the canonical form.
 const MAX_EXPONENT_DIGITS: usize = 18;
+/// The largest exponent of so many digits.
+const MAX_EXPONENT: i64 = 999_999_999_999_999_999;
 /// How many leading digits are kept in one machine word.
 const HEAD_DIGITS: u32 = 19;
 
@@ -40,7 +42,7 @@ pub enum DecimalError {
     /// The text does not follow the grammar of JSON numbers.
     #[error("not a JSON number")]
     Syntax,
-    /// The exponent has more than 18 digits.
+    /// The exponent has more than 18 digits, or would in the canonical form.
     #[error("the exponent has more than {MAX_EXPONENT_DIGITS} digits")]
     Exponent,
 }
@@ -87,6 +89,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Result<Parts<'_>, DecimalError> {
         if sign == Some(b'-') {
             exponent = -exponent;
         }
+        check_canonical_exponent(integer, fraction, exponent)?;
     }
     Ok(Parts {
         negative,
@@ -115,6 +118,22 @@ fn exponent_value(text: &[u8]) -> Result<i64, DecimalError> {
     Ok(text.iter().fold(0, |value, b| value * 10 + i64::from(b - b'0')))
 }
 
+/// Refuses an exponent that shifting the point behind the first digit makes too long: the canonical form of what is
+/// accepted is accepted.
+fn check_canonical_exponent(integer: &[u8], fraction: &[u8], exponent: i64) -> Result<(), DecimalError> {
+    let digits = integer.len() + fraction.len();
+    if exponent.abs() <= MAX_EXPONENT - as_i64(digits) {
+        return Ok(());
+    }
+    let leading = integer.iter().chain(fraction).take_while(|b| **b == b'0').count();
+    let canonical = as_i64(integer.len()) - as_i64(leading) - 1 + exponent;
+    if leading == digits || canonical.abs() <= MAX_EXPONENT {
+        Ok(())
+    } else {
+        Err(DecimalError::Exponent)
+    }
+}
+
 impl Decimal {
     /// Zero.
     pub const ZERO: Self = Self {
@@ -127,7 +146,8 @@ impl Decimal {
     /// Parses the text of a JSON number.
     ///
     /// # Errors
-    /// When the text does not follow the grammar, or the exponent has more than 18 digits.
+    /// When the text does not follow the grammar, or the exponent has more than 18 digits, there or in the
+    /// canonical form.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
         let parts = scan(text.as_bytes())?;
         if parts.length != text.len() {

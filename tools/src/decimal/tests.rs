@@ -29,6 +29,29 @@ fn neighbours_beyond_binary_floating_point_are_distinct() {
 }
 
 #[test]
+fn the_canonical_text_of_the_hugest_numbers_is_accepted_again() {
+    for text in [
+        "1e999999999999999999",
+        "10e999999999999999998",
+        "0.1e-999999999999999998",
+        "0.001e999999999999999999",
+        "123e-999999999999999999",
+        "0e999999999999999999",
+        "0.0e-999999999999999999",
+    ] {
+        let canonical = decimal(text).to_string();
+        assert_eq!(decimal(&canonical), decimal(text), "{text}");
+    }
+    for text in [
+        "10e999999999999999999",
+        "0.1e-999999999999999999",
+        "-12.5e999999999999999999",
+    ] {
+        assert_eq!(Decimal::parse(text), Err(DecimalError::Exponent), "{text}");
+    }
+}
+
+#[test]
 fn a_huge_exponent_costs_nothing() {
     assert!(decimal("1e999999999") > decimal("9e999999998"));
     assert_eq!(decimal("1e999999999").to_string(), "1e+999999999");
