@@ -141,7 +141,9 @@ pub struct Remains {
 /// Looks through a refused message. Where a key comes twice the first one counts: nothing is decided on it.
 pub fn remains(body: &[u8]) -> Remains {
     let id = scan::member(body, "id").and_then(|id| whole(id, RequestId::read));
-    let is_call = scan::member(body, "method") == Some(b"\"tools/call\"");
+    let is_call = scan::member(body, "method")
+        .and_then(|method| whole(method, |node| node.as_str().map(|method| method == "tools/call")))
+        .unwrap_or(false);
     let tool = scan::member(body, "params")
         .filter(|_| is_call)
         .and_then(|params| scan::member(params, "name"))
@@ -248,6 +250,8 @@ mod tests {
         let remains = remains(text);
         assert_eq!(remains.id.unwrap().raw(), b"\"a\"");
         assert_eq!(remains.tool.as_deref(), Some("fs.write"));
+        let text = br#"{"jsonrpc":"2.0","id":1,"method":"tools\/c\u0061ll","params":{"n\u0061me":"fs.write","a":1,"a":2}}"#;
+        assert_eq!(super::remains(text).tool.as_deref(), Some("fs.write"));
         assert_eq!(super::remains(b"not json"), Remains::default());
     }
 }
