@@ -1,6 +1,7 @@
 //! Parser events become a tree, within limits.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Seen;
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
@@ -15,6 +16,8 @@ pub const MAX_BYTES: usize = 16 << 20;
 pub const MAX_DEPTH: usize = 64;
 /// The most values that one text may hold, aliases expanded.
 pub const MAX_NODES: usize = 2_000_000;
+/// Below a value whose path is longer than this, values share its path: memory stays in proportion to the text.
+const MAX_PATH_BYTES: usize = 256;
 
 /// Reads all documents of a YAML text.
 ///
@@ -68,7 +71,12 @@ struct Stopped;
 
 enum Content {
     Seq(Vec<Value>),
-    Map { map: Map, key: Option<(String, Mark)> },
+    Map {
+        map: Map,
+        key: Option<(String, Mark)>,
+        /// The keys so far, each with its line.
+        lines: HashMap<String, u32>,
+    },
 }
 
 struct Open {
@@ -124,6 +132,7 @@ impl<'p> Builder<'p> {
                     Content::Map {
                         map: Map::default(),
                         key: None,
+                        lines: HashMap::new(),
                     },
                     anchor,
                     mark,
@@ -180,17 +189,22 @@ impl<'p> Builder<'p> {
 
     fn key(&mut self, text: String, mark: Mark) -> Result<(), Stopped> {
         let Some(Open {
-            content: Content::Map { map, key },
+            content: Content::Map { key, lines, .. },
             path,
             ..
         }) = self.open.last_mut()
         else {
             return Ok(());
         };
-        if let Some(first) = map.entries.iter().find(|entry| entry.key == text) {
-            let message = format!("key \"{text}\" is given twice");
-            let hint = format!("the first one is on line {}", first.mark.line);
-            self.problems.add(mark, path, message, Some(hint));
+        match lines.entry(text.clone()) {
+            Seen::Vacant(place) => {
+                place.insert(mark.line);
+            }
+            Seen::Occupied(first) => {
+                let message = format!("key \"{text}\" is given twice");
+                let hint = format!("the first one is on line {}", first.get());
+                self.problems.add(mark, path, message, Some(hint));
+            }
         }
         if text == "<<" {
             let hint = "write the keys out".to_owned();
@@ -313,7 +327,7 @@ impl<'p> Builder<'p> {
         parent.size = parent.size.saturating_add(size.total);
         match &mut parent.content {
             Content::Seq(elements) => elements.push(value),
-            Content::Map { map, key } => {
+            Content::Map { map, key, .. } => {
                 if let Some((key, mark)) = key.take() {
                     map.entries.push(Entry { key, mark, value });
                 }
@@ -327,6 +341,9 @@ impl<'p> Builder<'p> {
         let Some(parent) = self.open.last() else {
             return Arc::from("");
         };
+        if parent.path.len() > MAX_PATH_BYTES {
+            return parent.path.clone();
+        }
         match &parent.content {
             Content::Seq(elements) => Arc::from(format!("{}[{}]", parent.path, elements.len())),
             Content::Map { key, .. } => {

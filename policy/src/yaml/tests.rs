@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 
 fn one(text: &str) -> Value {
@@ -25,6 +27,15 @@ fn values_know_their_place_and_their_way() {
         rule.as_map().unwrap().entries()[1].mark,
         Mark { line: 3, column: 5 }
     );
+}
+
+#[test]
+fn a_long_key_is_not_repeated_in_the_path_of_each_value_below_it() {
+    let value = one(&format!("? {}\n: [1, {{a: [2]}}]\n", "k".repeat(5000)));
+    let list = value.as_map().unwrap().entries()[0].value.clone();
+    let elements = list.as_seq().unwrap();
+    assert!(Arc::ptr_eq(&list.path, &elements[0].path));
+    assert!(Arc::ptr_eq(&list.path, &elements[1].get("a").unwrap().path));
 }
 
 #[test]
