@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs each fuzz target for a minute (`fuzz/run.sh json_document` only that one); exits with 1 when one finds something.
+# TOOLGATE_FUZZ_SECONDS is the time of each. What was learnt stays in fuzz/corpus, findings go to fuzz/artifacts; both are not committed.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+seconds=${TOOLGATE_FUZZ_SECONDS:-60}
+toolchain=${TOOLGATE_FUZZ_TOOLCHAIN:-nightly}
+(($#)) && targets=("$@") || targets=(json_document policy_yaml policy_decide chain_lines mcp_envelope config_yaml)
+
+if ! cargo "+$toolchain" --version >/dev/null 2>&1; then
+  echo "fuzzing needs Rust's nightly toolchain; run: rustup toolchain install nightly --profile minimal" >&2
+  exit 1
+fi
+if ! command -v c++ >/dev/null; then
+  echo "fuzzing needs a C++ compiler; run: sudo apt-get install -y g++" >&2
+  exit 1
+fi
+if ! cargo fuzz --version >/dev/null 2>&1; then
+  echo "cargo-fuzz is missing and is being installed (once, some minutes)"
+  cargo install cargo-fuzz --locked
+fi
+
+# The product forbids unsafe code: what can be found are panics, wrong answers, hangs and hunger, and those need no sanitizer.
+fuzz=(cargo "+$toolchain" fuzz)
+options=(--fuzz-dir . --sanitizer none)
+"${fuzz[@]}" build "${options[@]}"
+
+found=()
+for target in "${targets[@]}"; do
+  echo "== $target, $seconds s"
+  mkdir -p "corpus/$target"
+  extra=()
+  [[ -f seeds/$target.dict ]] && extra+=("-dict=seeds/$target.dict")
+  "${fuzz[@]}" run "${options[@]}" "$target" "corpus/$target" "seeds/$target" -- \
+    "-max_total_time=$seconds" -max_len=4096 -timeout=30 -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0 "${extra[@]}" ||
+    found+=("$target")
+done
+
+if ((${#found[@]})); then
+  echo "findings in: ${found[*]}; inputs are in fuzz/artifacts; in fuzz/, this repeats one: cargo +$toolchain fuzz run ${options[*]} TARGET INPUT" >&2
+  exit 1
+fi
+echo "no findings"
