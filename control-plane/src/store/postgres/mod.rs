@@ -5,7 +5,7 @@ mod partitions;
 use std::{fmt::Write as _, str::FromStr, time::Duration};
 
 use sqlx::{
-    Connection as _, PgConnection, PgPool, Postgres, Row as _, Transaction,
+    ConnectOptions as _, Connection as _, PgConnection, PgPool, Postgres, Row as _, Transaction,
     migrate::{Migration, MigrationType, Migrator},
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
@@ -67,7 +67,7 @@ fn options(url: &str) -> StoreResult<PgConnectOptions> {
         at: "in `database_url`".to_owned(),
         reason: format!("it is not a Postgres URL: {error}"),
     })?;
-    Ok(options.application_name("toolgate"))
+    Ok(options.application_name("toolgate").disable_statement_logging())
 }
 
 /// One connection, tried once, so that what is wrong is said at once and in the driver's words.

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use sqlx::{
-    SqlitePool,
+    ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool,
     migrate::{Migration, MigrationType, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -38,15 +38,27 @@ fn unreachable(path: &Path, reason: impl std::fmt::Display) -> StoreError {
     }
 }
 
+/// Whether a connection may be used again. One whose transaction nobody owns (its begin was cancelled halfway, or its rollback
+/// failed) would refuse every later transaction; the pool closes it, which rolls back.
+async fn has_no_transaction(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // A rollback may still be queued: the answer comes after it.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
+}
+
 async fn pool(path: &Path, connections: u32) -> StoreResult<SqlitePool> {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(10));
+        .busy_timeout(Duration::from_secs(10))
+        .disable_statement_logging();
     SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(Duration::from_secs(30))
+        .after_release(|connection, _| Box::pin(has_no_transaction(connection)))
         .connect_with(options)
         .await
         .map_err(|error| unreachable(path, error))
@@ -87,4 +99,27 @@ pub(crate) async fn connect(path: &Path) -> StoreResult<SqlStore> {
     let store = SqlStore::new(Database::Sqlite { writer, readers }, Wakes::new());
     store.adopt().await?;
     Ok(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store as _;
+
+    #[tokio::test]
+    async fn a_transaction_that_nobody_ends_does_not_stop_later_writers() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = connect(&directory.path().join("toolgate.db")).await.unwrap();
+        let Database::Sqlite { writer, .. } = &store.database else {
+            panic!("another database")
+        };
+        let mut connection = writer.acquire().await.unwrap();
+        let left = connection.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        std::mem::forget(left);
+        drop(connection);
+        for _ in 0..3 {
+            store.adopt().await.unwrap();
+        }
+        store.close().await;
+    }
 }
