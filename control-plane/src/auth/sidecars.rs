@@ -95,7 +95,14 @@ impl Sidecars {
         state.opened += 1;
         let number = state.opened;
         let key = (claims.sidecar.clone(), kind);
-        let sender = watch::Sender::new(None);
+        // Its credential was checked a moment ago: what was learned since then must not be missed.
+        let standing = state.standings.get(&key.0).copied().unwrap_or_default();
+        let ended = if standing.is_revoked {
+            Some(End::Revoked)
+        } else {
+            (standing.epoch > claims.epoch).then_some(End::StaleEpoch)
+        };
+        let sender = watch::Sender::new(ended);
         let receiver = sender.subscribe();
         match state.streams.get(&key) {
             Some(present) if present.epoch > claims.epoch => {
@@ -321,5 +328,37 @@ fn end_status(claims: &Claims, end: End) -> Status {
 impl Drop for LiveStream {
     fn drop(&mut self) {
         self.registry.close(&self.key, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(standing: Option<Standing>) -> Option<End> {
+        let registry = Arc::new(Sidecars::new(0));
+        if let Some(standing) = standing {
+            registry.lock().learn("s", standing);
+        }
+        let claims = Claims {
+            sidecar: "s".into(),
+            namespace: "default".into(),
+            epoch: 3,
+            agents: Vec::new(),
+            upstreams: Vec::new(),
+            expires_at: 0,
+        };
+        let live = registry.open(StreamKind::Watch, &claims);
+        let end = *live.end.borrow();
+        end
+    }
+
+    #[test]
+    fn a_stream_that_opens_after_its_revocation_or_a_newer_epoch_was_heard_of_ends_at_once() {
+        let standing = |epoch, is_revoked| Some(Standing { epoch, is_revoked });
+        assert_eq!(ended(None), None);
+        assert_eq!(ended(standing(3, false)), None);
+        assert_eq!(ended(standing(3, true)), Some(End::Revoked));
+        assert_eq!(ended(standing(4, false)), Some(End::StaleEpoch));
     }
 }

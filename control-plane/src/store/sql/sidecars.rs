@@ -1,6 +1,7 @@
 //! Sidecars: identities and epochs.
 
 use async_trait::async_trait;
+use subtle::ConstantTimeEq as _;
 
 use super::{
     SqlStore, acts, desired, epochs, join_tokens, random_id, sidecar_reports, transact,
@@ -182,7 +183,7 @@ fn known(row: Option<Row>, id: &str, renewal_hash: &[u8; 32]) -> StoreResult<u64
     let Some(row) = row else {
         return Err(EnrolRefusal::UnknownSidecar(id.to_owned()).into());
     };
-    if row.hash("renewal_hash")? != *renewal_hash {
+    if !bool::from(row.hash("renewal_hash")?.ct_eq(renewal_hash)) {
         return Err(EnrolRefusal::WrongSecret(id.to_owned()).into());
     }
     if row.maybe_int("revoked_at")?.is_some() {
