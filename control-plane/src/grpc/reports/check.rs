@@ -1,5 +1,6 @@
 //! Whether a batch of records is one that this sidecar may report.
 
+use chain::vocabulary::RecordKind;
 use policy::glob::Glob;
 use proto::v1::{Record, RecordBatch};
 use tonic::Status;
@@ -74,12 +75,22 @@ impl Checker {
         }
         let is_own = source.sidecar.as_deref() == Some(self.claims.sidecar.as_str())
             && source.epoch == Some(epoch)
-            && source.n == Some(record.n);
+            && source.n == Some(record.n)
+            && source.source_prev.is_some();
         if !is_own {
             return Err(out_of_scope(format!(
-                "record {} of epoch {epoch} says another sidecar, epoch or number of itself",
+                "record {} of epoch {epoch} says another sidecar, epoch or number of itself, or links no other",
                 record.n
             )));
+        }
+        match source.kind {
+            RecordKind::Call | RecordKind::Decision => {}
+            RecordKind::Act => {
+                return Err(out_of_scope(format!(
+                    "record {} is of a governance act, which only the control plane records",
+                    record.n
+                )));
+            }
         }
         match &source.agent {
             Some(agent) if *agent != self.last_agent => {
@@ -106,7 +117,7 @@ mod tests {
     use chain::hash::Hash;
     use chain::record::SourceRecord;
     use chain::timestamp::Timestamp;
-    use chain::vocabulary::{Outcome, RecordKind};
+    use chain::vocabulary::Outcome;
 
     use super::*;
 
@@ -122,10 +133,13 @@ mod tests {
     }
 
     fn batch(epoch: u64, numbers: &[u64], agent: &str, namespace: &str) -> RecordBatch {
+        batch_of(RecordKind::Call, epoch, numbers, agent, namespace)
+    }
+
+    fn batch_of(kind: RecordKind, epoch: u64, numbers: &[u64], agent: &str, namespace: &str) -> RecordBatch {
         let record = |n: &u64| {
             let time = Timestamp::from_micros(0);
-            let mut source =
-                SourceRecord::new("x".into(), time, RecordKind::Call, namespace.into(), Outcome::Ok);
+            let mut source = SourceRecord::new("x".into(), time, kind, namespace.into(), Outcome::Ok);
             source.sidecar = Some("s".into());
             source.epoch = Some(epoch);
             source.n = Some(*n);
@@ -162,6 +176,17 @@ mod tests {
                 tonic::Code::PermissionDenied
             );
         }
+    }
+
+    #[test]
+    fn a_sidecar_cannot_record_a_governance_act() {
+        let forged = batch_of(RecordKind::Act, 1, &[1], "support-1", "prod");
+        assert_eq!(
+            checker().check(forged).unwrap_err().code(),
+            tonic::Code::PermissionDenied
+        );
+        let asked = batch_of(RecordKind::Decision, 1, &[1], "support-1", "prod");
+        assert!(checker().check(asked).is_ok());
     }
 
     #[test]
