@@ -10,6 +10,7 @@ use proto::v1::{
 use tonic::{Request, Response, Status};
 
 use super::{scope, store_status};
+use crate::auth::Claims;
 use crate::core::Core;
 use crate::quotas;
 use crate::store::quotas as kept;
@@ -46,6 +47,7 @@ impl Quotas for Service {
             return Err(Status::invalid_argument("a lease needs an id"));
         }
         let limit = quotas::limit(&self.core.hub, &key).unwrap_or(limit);
+        let key = within(&claims, key);
         let want = quotas::lot(key.kind, want, limit);
         let request = kept::QuotaRequest {
             key,
@@ -77,10 +79,18 @@ impl Quotas for Service {
         scope::check_agent(&claims, &key.agent)?;
         self.core
             .store
-            .return_quota(key, &lease_id, unused)
+            .return_quota(within(&claims, key), &lease_id, unused)
             .await
             .map_err(store_status)?;
         Ok(Response::new(ReturnQuotaResponse {}))
+    }
+}
+
+/// Agents of one name in two namespaces are two agents: neither uses up what the other has. No id holds a line feed.
+fn within(claims: &Claims, key: kept::QuotaKey) -> kept::QuotaKey {
+    kept::QuotaKey {
+        agent: format!("{}\n{}", claims.namespace, key.agent),
+        ..key
     }
 }
 

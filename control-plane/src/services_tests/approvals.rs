@@ -178,7 +178,7 @@ async fn an_unanswered_approval_times_out() {
 }
 
 #[tokio::test]
-async fn a_limit_is_leased_once_per_lease_and_never_beyond() {
+async fn a_limit_is_leased_once_per_lease_never_beyond_and_by_each_namespace_apart() {
     let plane = Plane::start().await;
     let sidecar = plane.enrol("default", &["*"]).await;
     let mut client = QuotasClient::new(plane.channel.clone());
@@ -200,5 +200,12 @@ async fn a_limit_is_leased_once_per_lease_and_never_beyond() {
             .into_inner();
         assert_eq!(lot.granted, granted, "{id}");
     }
+    let elsewhere = plane.enrol("dev", &["*"]).await;
+    let lot = client
+        .lease(elsewhere.request(lease("l1")))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(lot.granted, 2, "the same agent name in another namespace");
     plane.plane.shutdown().await;
 }
