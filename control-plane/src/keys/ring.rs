@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use chain::checkpoint::{CheckpointSigner, PublicKey as CheckpointKey};
+use chain::checkpoint::{CheckpointSigner, PublicKey as CheckpointKey, PublicKeys};
 use net::clock::Clock;
 use proto::v1::PublicKey;
 use serde_json::json;
@@ -167,6 +167,16 @@ impl KeyRing {
     #[must_use]
     pub fn public_keys(&self) -> Vec<PublicKey> {
         self.read().public.clone()
+    }
+
+    /// The public keys by which checkpoints verify, retired ones included.
+    #[must_use]
+    pub fn checkpoint_keys(&self) -> PublicKeys {
+        let opened = self.read();
+        let of_checkpoints = opened.public.iter().filter(|key| key.purpose == CHECKPOINT);
+        of_checkpoints
+            .filter_map(|key| CheckpointKey::from_bytes(key.ed25519.as_ref().try_into().ok()?).ok())
+            .collect()
     }
 
     /// The key of argument digests of a namespace, made at its first use.

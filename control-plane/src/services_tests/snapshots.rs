@@ -1,12 +1,15 @@
 //! Enrolment, snapshots, leases and stops.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::Act;
 use crate::store::stops::{StopDraft, StopScope};
+use chain::checkpoint::{Checkpoint, CheckpointSigner};
+use chain::timestamp::Timestamp;
 use proto::v1::watch_request::Message as Sent;
 use proto::v1::watch_response::Message;
-use proto::v1::{CheckpointRef, Hello, Ping};
+use proto::v1::{CheckpointNotice, Hello, Ping};
 use serde_json::json;
 use tonic::Code;
 
@@ -202,27 +205,51 @@ async fn a_receiver_that_does_not_take_its_messages_is_cut() {
     plane.plane.shutdown().await;
 }
 
-#[tokio::test]
-async fn a_chain_behind_a_checkpoint_that_a_sidecar_holds_begins_a_generation() {
+/// The generation of the view after a sidecar held a checkpoint a thousand records ahead, signed by `signer` for `origin`.
+async fn generation_after(signer: impl Fn(&Plane) -> Arc<CheckpointSigner>, origin: Option<&str>) -> u64 {
     let plane = Plane::start().await;
     let sidecar = plane.enrol("default", &["*"]).await;
-    let mut watcher = Watcher::start(&plane, &sidecar).await;
-    watcher.until(|watcher| watcher.checkpoint.is_some()).await;
-    let held = watcher.checkpoint.clone().unwrap();
-    let ahead = CheckpointRef {
-        seq: held.seq + 1_000,
-        ..held
+    let signer = signer(&plane);
+    let signed = signer
+        .sign(&Checkpoint {
+            origin: origin.map_or_else(|| plane.plane.core().keys.installation(), str::to_owned),
+            generation: 1,
+            seq: 1_000,
+            hash: chain::hash::Hash::from([7; 32]),
+            time: Timestamp::from_micros(1),
+        })
+        .unwrap();
+    let mut watcher = Watcher::open(&plane, &sidecar).await.unwrap();
+    let notice = CheckpointNotice {
+        signature: signed.signature_bytes().unwrap().to_vec().into(),
+        text: signed.text,
+        key_id: plane.plane.core().keys.checkpoint_signer().public_key().id(),
+        at: None,
     };
-    let mut behind = Watcher::open(&plane, &sidecar).await.unwrap();
-    behind
-        .say(Sent::Hello(Hello {
-            checkpoint: Some(ahead),
-            ..Hello::default()
-        }))
-        .await;
-    behind.until(|watcher| watcher.fulls > 0).await;
-    assert_eq!(behind.revision.generation, 2);
+    let hello = Hello {
+        checkpoint: Some(notice),
+        ..Hello::default()
+    };
+    watcher.say(Sent::Hello(hello)).await;
+    watcher.until(|watcher| watcher.fulls > 0).await;
     plane.plane.shutdown().await;
+    watcher.revision.generation
+}
+
+fn own_signer(plane: &Plane) -> Arc<CheckpointSigner> {
+    plane.plane.core().keys.checkpoint_signer()
+}
+
+#[tokio::test]
+async fn a_chain_behind_a_checkpoint_that_a_sidecar_holds_begins_a_generation() {
+    assert_eq!(generation_after(own_signer, None).await, 2);
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_the_installation_did_not_sign_begins_no_generation() {
+    let forger = |_: &Plane| Arc::new(CheckpointSigner::from_seed(&[9; 32]));
+    assert_eq!(generation_after(forger, None).await, 1);
+    assert_eq!(generation_after(own_signer, Some("another")).await, 1);
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use proto::v1::snapshots_client::SnapshotsClient;
 use proto::v1::watch_request::Message as Sent;
 use proto::v1::watch_response::Message;
 use proto::v1::{
-    Ack, CheckpointNotice, CheckpointRef, Delta, Full, Heartbeat, Hello, Ping, Resource, ResourceSet,
-    Revision, StateProof, WatchRequest, WatchResponse,
+    Ack, CheckpointNotice, Delta, Full, Heartbeat, Hello, Ping, Resource, ResourceSet, Revision, StateProof,
+    WatchRequest, WatchResponse,
 };
 use proto::view::{resource_digest, signed_text, view_digest};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ pub(super) struct Watcher {
     pub(super) revision: Revision,
     pub(super) fulls: usize,
     pub(super) delta_bytes: usize,
-    pub(super) checkpoint: Option<CheckpointRef>,
+    pub(super) checkpoint: Option<CheckpointNotice>,
     pub(super) stop_ids: Vec<String>,
 }
 
@@ -127,7 +127,10 @@ impl Watcher {
                 self.delta_bytes += bytes;
                 self.delta(delta);
             }
-            Message::Checkpoint(notice) => self.checkpoint = Some(self.verified(notice)),
+            Message::Checkpoint(notice) => {
+                self.verify_notice(notice);
+                self.checkpoint = Some(notice.clone());
+            }
             Message::Stops(stops) => self.stop_ids = stops.stops.iter().map(|stop| stop.id.clone()).collect(),
             Message::Heartbeat(_) | Message::Draining(_) => {}
         }
@@ -135,7 +138,7 @@ impl Watcher {
     }
 
     /// A checkpoint notice says what its signed text says.
-    fn verified(&self, notice: &CheckpointNotice) -> CheckpointRef {
+    fn verify_notice(&self, notice: &CheckpointNotice) {
         let key = self
             .keys
             .iter()
@@ -148,7 +151,6 @@ impl Watcher {
         let at = notice.at.clone().unwrap();
         assert_eq!((stated.generation, stated.seq), (at.generation, at.seq));
         assert_eq!(stated.hash.as_bytes().as_slice(), at.hash.as_ref());
-        at
     }
 
     fn full(&mut self, full: &Full) {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use proto::v1::CheckpointRef;
+use chain::checkpoint::{Checkpoint, SignedCheckpoint};
+use proto::v1::CheckpointNotice;
 use tonic::Status;
 
 use crate::core::Core;
@@ -16,18 +17,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Unavailable when the store cannot be asked: without an answer no view may be given.
-pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointRef) -> Result<(), Status> {
+pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointNotice) -> Result<(), Status> {
+    let Some(held) = proven(core, held).await else {
+        tracing::warn!(key_id = ?held.key_id, "a sidecar holds a checkpoint that no key of this installation signed; it is left out");
+        return Ok(());
+    };
     let at = ChainPosition {
         generation: held.generation,
         seq: held.seq,
     };
-    if at.seq == 0 || is_newest(core, at, &held.hash) {
+    if at.seq == 0 || is_newest(core, at, held.hash.as_bytes()) {
         return Ok(());
     }
     // Each round begins a later generation, so this ends.
     loop {
         let head = core.store.chain_head().await.map_err(store_status)?;
-        let Some(reason) = contradiction(core, &head, at, &held.hash).await? else {
+        let Some(reason) = contradiction(core, &head, at, held.hash.as_bytes()).await? else {
             return Ok(());
         };
         let begun = core
@@ -40,6 +45,20 @@ pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointRef) -> Resu
             ));
         }
     }
+}
+
+/// What the checkpoint states, when a key of this installation signed it: a sidecar's word alone must not move the fleet.
+async fn proven(core: &Core, held: &CheckpointNotice) -> Option<Checkpoint> {
+    let signed = SignedCheckpoint::from_parts(held.text.clone(), &held.signature, held.key_id.clone());
+    let stated = match core.keys.checkpoint_keys().verify(&signed) {
+        Ok(stated) => stated,
+        Err(_) => {
+            // Another replica may have made the key a moment ago.
+            core.keys.refresh_seldom(&*core.store, &core.clock).await;
+            core.keys.checkpoint_keys().verify(&signed).ok()?
+        }
+    };
+    (stated.origin == core.keys.installation()).then_some(stated)
 }
 
 fn is_newest(core: &Core, at: ChainPosition, hash: &[u8]) -> bool {

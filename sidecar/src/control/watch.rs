@@ -39,7 +39,7 @@ pub(super) struct Watch {
     view: Option<Arc<View>>,
     /// What is to be kept on disk.
     newest: watch::Sender<Option<Arc<View>>>,
-    checkpoint: Option<proto::v1::CheckpointRef>,
+    checkpoint: Option<proto::v1::CheckpointNotice>,
 }
 
 impl Watch {
@@ -48,7 +48,7 @@ impl Watch {
         view: Option<Arc<View>>,
         newest: watch::Sender<Option<Arc<View>>>,
     ) -> Self {
-        let checkpoint = kept::load_checkpoint(&shared.dir).and_then(|notice| notice.at);
+        let checkpoint = kept::load_checkpoint(&shared.dir);
         Self {
             shared,
             view,
@@ -272,12 +272,8 @@ impl<'w> Live<'w> {
             return;
         };
         let order = |at: &proto::v1::CheckpointRef| (at.generation, at.seq);
-        if let Some(held) = self
-            .watch
-            .checkpoint
-            .as_ref()
-            .filter(|held| order(held) > order(&at))
-        {
+        let held = self.watch.checkpoint.as_ref().and_then(|held| held.at.as_ref());
+        if let Some(held) = held.filter(|held| order(held) > order(&at)) {
             tracing::error!(
                 held_generation = held.generation,
                 held_seq = held.seq,
@@ -290,7 +286,7 @@ impl<'w> Live<'w> {
         if let Err(error) = kept::save_checkpoint(&shared.dir, &notice) {
             tracing::warn!(%error, "the newest checkpoint is not kept on disk");
         }
-        self.watch.checkpoint = Some(at);
+        self.watch.checkpoint = Some(notice);
     }
 
     /// Asks for a heartbeat. A queue that is full means a stream that is stuck, which silence ends.
