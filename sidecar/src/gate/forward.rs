@@ -72,10 +72,12 @@ impl Gate {
         self.not_stopped(subject)?;
         let classification = subject.classification();
         self.fresh_enough(classification.plain_read)?;
+        self.is_unchanged(subject)?;
         let view = self.control.snapshot();
         let must_decide = match &basis {
             Basis::Claimed(_) => true,
-            Basis::Allowed(_) => view.revision != decided_at,
+            // A grant may have ended since.
+            Basis::Allowed(_) => view.revision != decided_at || trail.summary.grant.is_some(),
         };
         if must_decide {
             let decision = self.decide(&view, subject, &classification);
@@ -84,6 +86,22 @@ impl Gate {
             holds?;
         }
         Ok(Permit { registered })
+    }
+
+    /// The tool is still the one that was decided about: its upstream may have declared another under its name since then.
+    fn is_unchanged(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        let name = &subject.tool.name;
+        match self.registry.lookup(name.as_str()) {
+            Some(tool) if tool.fingerprint == subject.tool.fingerprint => Ok(()),
+            Some(_) => Err(Refusal::new(
+                Reason::Pin,
+                format!("{name} has changed while the call waited; list the tools and make the call again"),
+            )),
+            None => Err(Refusal::new(
+                Reason::UnknownTool,
+                format!("{name} is no longer served here"),
+            )),
+        }
     }
 
     /// Forwards the call. The answer, or why there is none, and how long the upstream took.

@@ -177,6 +177,20 @@ async fn a_claimed_call_is_decided_again_at_the_claims_revision() {
 }
 
 #[tokio::test]
+async fn an_approved_call_of_a_tool_that_changed_meanwhile_does_not_run() {
+    let rig = Rig::start(RULES).await;
+    rig.plane.script.claims.lock().unwrap().push_back(claimed("x", 1));
+    let call = rig::post(rig.routes.clone(), "/tool/notes.write", r#"{"text":"x"}"#);
+    let plane = async {
+        rig.declare(&[r#"{"name":"write","description":"another","inputSchema":{"type":"object"}}"#]);
+        rig.resolve(Wire::Approved).await
+    };
+    let ((status, body), _stream) = tokio::join!(call, plane);
+    assert_eq!((status, &body["reason"]), (403, &json!("pin")), "{body}");
+    assert_eq!(rig.forwarded(), [""; 0]);
+}
+
+#[tokio::test]
 async fn an_mcp_session_lists_calls_and_is_its_owners_alone() {
     let rig = Rig::start(RULES).await;
     let begin =

@@ -36,7 +36,9 @@ use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::spool::{self, Spool};
 use crate::upstream::scripted::Scripted;
-use crate::upstream::{AnswerKind, Era, UpstreamAnswer, UpstreamError, Upstreams};
+use crate::upstream::{
+    AnswerKind, DeclaredCatalogue, DeclaredTool, Era, UpstreamAnswer, UpstreamError, Upstreams,
+};
 
 type ApprovalFeed = mpsc::Sender<Result<v1::ApprovalState, tonic::Status>>;
 
@@ -187,6 +189,24 @@ impl Rig {
         let mut watch = self.watch.lock().await;
         watch.tell(state.full(revision(1, self.number))).await;
         watch.ack().await;
+    }
+
+    /// The upstream declares these tools from now on.
+    pub(super) fn declare(&self, tools: &[&str]) {
+        let declared = |text: &&str| DeclaredTool {
+            name: serde_json::from_str::<Value>(text).unwrap()["name"]
+                .as_str()
+                .unwrap()
+                .into(),
+            declared: serde_json::value::RawValue::from_string((*text).to_owned())
+                .unwrap()
+                .into(),
+        };
+        self.gate.registry().take(&DeclaredCatalogue {
+            upstream: "notes".into(),
+            is_read: true,
+            tools: tools.iter().map(declared).collect(),
+        });
     }
 
     /// Resolves the approval that the call in flight waits for.
