@@ -94,7 +94,11 @@ pub(super) fn call(
         out.extend_from_slice(arguments);
     }
     for member in scan::members(request.extra.as_deref().unwrap_or_default()).map_while(Result::ok) {
-        if !["name", "arguments", "_meta"].iter().any(|name| member.is(name)) {
+        // Some servers match keys without case, and the last one wins: nothing may pass for what was decided.
+        if !["name", "arguments", "_meta"]
+            .iter()
+            .any(|name| member.passes_for(name))
+        {
             out.push(b',');
             push_member(&mut out, &member);
         }
@@ -128,7 +132,7 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
     let replaces_trace = request.traceparent.is_some();
     for member in scan::members(request.meta.as_deref().unwrap_or_default()).map_while(Result::ok) {
         let is_trace = member.is("traceparent") || member.is("tracestate");
-        if (is_trace && replaces_trace) || OURS.iter().any(|name| member.is(name)) {
+        if (is_trace && replaces_trace) || OURS.iter().any(|name| member.passes_for(name)) {
             continue;
         }
         separate(&mut out);
@@ -257,6 +261,20 @@ mod tests {
         request.extra = Some(Bytes::from_static(br#"{"requestState":"s","name":"other"}"#));
         let sent = text(call(1, &request, &Dialect::modern(), false));
         assert!(sent.contains(r#""params":{"name":"echo","requestState":"s","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
+    }
+
+    #[test]
+    fn a_member_that_passes_for_the_name_or_the_arguments_is_left_out() {
+        let mut request = request_with("{}");
+        request.extra = Some(Bytes::from_static(
+            r#"{"Name":"delete","argument\u017f":{"a":2},"ARGUMENTS":{},"_Meta":{},"task":{"ttl":1}}"#
+                .as_bytes(),
+        ));
+        let sent = text(call(1, &request, &Dialect::legacy("2025-11-25"), false));
+        assert!(
+            sent.ends_with(r#""arguments":{"b":9223372036854775813,"a":1.00},"task":{"ttl":1}}}"#),
+            "{sent}"
+        );
     }
 
     #[test]

@@ -30,8 +30,19 @@ impl Member<'_> {
         if !self.key.contains(&b'\\') {
             return self.key == name.as_bytes();
         }
+        self.unescaped().is_some_and(|key| key == name)
+    }
+
+    /// Whether a reader that matches keys without regard to case takes the key for `name`.
+    #[must_use]
+    pub fn passes_for(&self, name: &str) -> bool {
+        self.unescaped()
+            .is_none_or(|key| policy::evaluate::equal_when_folded(&key, name))
+    }
+
+    fn unescaped(&self) -> Option<String> {
         let quoted = [b"\"", self.key, b"\""].concat();
-        serde_json::from_slice::<String>(&quoted).is_ok_and(|key| key == name)
+        serde_json::from_slice::<String>(&quoted).ok()
     }
 }
 
