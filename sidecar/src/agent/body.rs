@@ -1,8 +1,13 @@
 //! Request bodies, read whole within a bound.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+
+/// How long the next piece of a body is waited for.
+const PIECE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +18,7 @@ pub enum BodyError {
         /// The bound.
         limit: usize,
     },
-    /// The connection broke off.
+    /// The connection broke off, or nothing came for too long.
     #[error("the request body could not be read to its end")]
     Broken,
 }
@@ -23,6 +28,10 @@ pub enum BodyError {
 /// # Errors
 /// When it is larger than `limit`, or breaks off.
 pub async fn read(body: Body, limit: usize) -> Result<Bytes, BodyError> {
+    read_in_time(body, limit, PIECE_LIMIT).await
+}
+
+async fn read_in_time(body: Body, limit: usize, piece: Duration) -> Result<Bytes, BodyError> {
     use http_body::Body as _;
     let too_large = BodyError::TooLarge { limit };
     if usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX) > limit {
@@ -31,7 +40,10 @@ pub async fn read(body: Body, limit: usize) -> Result<Bytes, BodyError> {
     let mut body = body;
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = tokio::time::timeout(piece, body.frame())
+        .await
+        .map_err(|_| BodyError::Broken)?
+    {
         let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else {
             continue;
         };
@@ -71,6 +83,14 @@ mod tests {
             "abcde"
         );
         assert_eq!(read(Body::empty(), 0).await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stops_coming_is_given_up() {
+        let first = stream::iter([Ok::<_, BodyError>(Bytes::from_static(b"ab"))]);
+        let body = Body::from_stream(futures_util::StreamExt::chain(first, stream::pending()));
+        let given_up = read_in_time(body, 5, Duration::from_millis(5)).await;
+        assert_eq!(given_up, Err(BodyError::Broken));
     }
 
     #[tokio::test]
