@@ -26,6 +26,8 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const STDERR_LINE: usize = 4096;
 /// Variables of the sidecar's own, which hold its credentials, are not for upstreams.
 const OWN_PREFIX: &str = "TOOLGATE_";
+/// Its credentials under the names that existing installations use.
+const OWN_NAMES: [&str; 2] = ["MESH_ADMIN_TOKEN", "MESH_TRACE_KEY"];
 
 /// A child and its streams.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(super) struct Running {
 pub(super) fn start(spec: &StdioSpec) -> Result<Running, Failure> {
     let mut command = Command::new(&spec.command);
     for (key, _) in std::env::vars_os() {
-        if key.to_string_lossy().starts_with(OWN_PREFIX) {
+        if is_own(&key.to_string_lossy()) {
             command.env_remove(key);
         }
     }
@@ -70,6 +72,10 @@ pub(super) fn start(spec: &StdioSpec) -> Result<Running, Failure> {
             spec.command
         ))),
     }
+}
+
+fn is_own(variable: &str) -> bool {
+    variable.starts_with(OWN_PREFIX) || OWN_NAMES.contains(&variable)
 }
 
 /// Carries messages between the child and its link until either ends, then ends the child.
@@ -195,5 +201,25 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own;
+
+    #[test]
+    fn variables_that_hold_our_credentials_are_not_for_upstreams() {
+        for name in [
+            "TOOLGATE_ADMIN_TOKEN",
+            "TOOLGATE_MASTER_KEY",
+            "MESH_ADMIN_TOKEN",
+            "MESH_TRACE_KEY",
+        ] {
+            assert!(is_own(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "GITHUB_TOKEN", "MESH_REGION"] {
+            assert!(!is_own(name), "{name}");
+        }
     }
 }
