@@ -51,21 +51,64 @@ impl Target {
     pub(crate) fn resolve(global: &Global) -> Result<Self, CliError> {
         let data_dir = data_dir(global.data_dir.as_deref());
         let local = data_dir.as_deref().ok().and_then(running);
-        let url = match (&global.url, local) {
-            (Some(url), _) => url.clone(),
-            (None, Some(running)) => running.url,
-            (None, None) => "http://127.0.0.1:9090".to_owned(),
+        let (url, is_local) = match (&global.url, local) {
+            (Some(url), Some(running)) if *url == running.url => (url.clone(), true),
+            (Some(url), _) => (url.clone(), is_loopback(url)),
+            (None, Some(running)) => (running.url, true),
+            (None, None) => ("http://127.0.0.1:9090".to_owned(), true),
         };
         let token = match &global.token {
             Some(token) => Some(token.clone()),
-            None => data_dir
+            // The token that `up` made here is no business of another machine's server.
+            None if is_local => data_dir
                 .ok()
                 .and_then(|dir| std::fs::read_to_string(dir.join(TOKEN_FILE)).ok()),
+            None => None,
         };
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             token: token.map(|token| token.trim().to_owned()),
             ca_cert: global.ca_cert.clone(),
         })
+    }
+}
+
+/// Whether a URL leads to a loopback address.
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = url.parse::<reqwest::Url>() else {
+        return false;
+    };
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn the_token_of_this_machine_goes_to_this_machine_only() {
+        for here in [
+            "http://127.0.0.1:9090",
+            "https://localhost:1/x",
+            "http://[::1]:9090",
+        ] {
+            assert!(is_loopback(here), "{here}");
+        }
+        for elsewhere in [
+            "https://gate.example.com",
+            "http://10.0.0.7:9090",
+            "http://localhost.evil.example",
+            "http://127.0.0.1@evil.example",
+            "nonsense",
+        ] {
+            assert!(!is_loopback(elsewhere), "{elsewhere}");
+        }
     }
 }
