@@ -240,7 +240,7 @@ fn nth_call(seed: u64, sidecar: usize, n: usize) -> (&'static str, Value) {
 
 /// Whether people say yes to a call of `write_item`.
 fn is_welcome(arguments: &Value) -> bool {
-    arguments["n"].as_u64().unwrap() % 3 != 0
+    !arguments["n"].as_u64().unwrap().is_multiple_of(3)
 }
 
 /// What callers of a round share.

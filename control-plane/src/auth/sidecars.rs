@@ -349,8 +349,7 @@ mod tests {
             expires_at: 0,
         };
         let live = registry.open(StreamKind::Watch, &claims);
-        let end = *live.end.borrow();
-        end
+        *live.end.borrow()
     }
 
     #[test]
