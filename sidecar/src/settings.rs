@@ -1,9 +1,7 @@
 //! From the configuration to what each room is told.
 
-use std::sync::Arc;
-
 use config::Config;
-use config::model::{McpServer, Params, Prefix, Separator, Sync, Transport};
+use config::model::{Params, Prefix, Separator, Sync};
 use net::clock::Clock;
 use policy::glob::Glob;
 
@@ -13,7 +11,7 @@ use crate::control::redact::ParamsMode;
 use crate::control::{self, JoinProof, Link};
 use crate::gate::LocalRules;
 use crate::spool::{self, SyncMode};
-use crate::upstream::{HttpSpec, RetryPolicy, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
+use crate::upstream::UpstreamSpec;
 
 /// Where the control plane is.
 pub(crate) fn link(config: &Config) -> Option<Link> {
@@ -82,43 +80,8 @@ pub(crate) fn upstreams(config: &Config) -> Vec<UpstreamSpec> {
     config
         .mcp_servers
         .iter()
-        .map(|server| upstream(config, server))
+        .map(|server| UpstreamSpec::of(server, config.limits.message_bytes))
         .collect()
-}
-
-fn upstream(config: &Config, server: &McpServer) -> UpstreamSpec {
-    let exposed = |values: &std::collections::BTreeMap<String, config::Secret>| {
-        values
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-            .collect()
-    };
-    let transport = match server.transport {
-        Transport::Stdio => TransportSpec::Stdio(StdioSpec {
-            command: server.command.clone().unwrap_or_default(),
-            args: server
-                .args
-                .iter()
-                .map(|argument| argument.expose().to_owned())
-                .collect(),
-            env: exposed(&server.env),
-        }),
-        Transport::StreamableHttp => TransportSpec::StreamableHttp(HttpSpec {
-            url: server.url.clone().unwrap_or_default(),
-            headers: exposed(&server.headers),
-            tls: None,
-        }),
-    };
-    UpstreamSpec {
-        name: Arc::from(server.name.as_str()),
-        transport,
-        forward_identity: server.forward_identity,
-        limits: UpstreamLimits {
-            message_bytes: config.limits.message_bytes,
-            ..UpstreamLimits::default()
-        },
-        retry: RetryPolicy::default(),
-    }
 }
 
 /// Bounds of what agents send.
