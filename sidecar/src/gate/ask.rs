@@ -8,13 +8,12 @@ use policy::explain::RuleExplanation;
 use tools::classify::Classification;
 use tools::id::ToolName;
 use tools::model::Tool;
-use tools::targets::Targets;
 
 use super::Gate;
 use super::bounds;
 use super::call::{Arguments, Session};
 use super::refusal::Refusal;
-use super::subject::Subject;
+use super::subject::{Judged, Subject};
 use super::trace::TraceContext;
 use super::trail::{Ending, Trail};
 use super::verdict::{Summary, denial};
@@ -129,10 +128,10 @@ impl Gate {
             namespace: self.namespace(),
             identity: request.identity.clone(),
             session: request.session.clone(),
+            judged: Judged::call(&tool, arguments),
             tool,
             is_served,
             arguments,
-            targets: Targets::UNKNOWN,
         };
         let classification = subject.classification();
         trail.recognised(&subject, &classification, &self.redactor(&view));

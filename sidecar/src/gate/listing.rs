@@ -7,12 +7,11 @@ use std::sync::Arc;
 use policy::foresee::ToolQuery;
 use tokio::sync::watch;
 use tools::model::Tool;
-use tools::targets::Targets;
 
 use super::Gate;
 use super::checks::pin_floor;
 use super::refusal::Refusal;
-use super::subject::Subject;
+use super::subject::{Judged, Subject};
 use crate::control::Snapshot;
 use crate::identity::Identity;
 
@@ -91,7 +90,7 @@ impl Gate {
             tool: Arc::clone(tool),
             is_served: true,
             arguments: None,
-            targets: Targets::UNKNOWN,
+            judged: Judged::AS_TOOL,
         }
     }
 }

@@ -6,7 +6,6 @@ use chain::vocabulary::{Outcome, Reason};
 use tools::id::ToolName;
 use tools::json::Node;
 use tools::model::Tool;
-use tools::targets::Targets;
 
 use super::Gate;
 use super::bounds;
@@ -14,7 +13,7 @@ use super::call::{CallReport, CallRequest, End};
 use super::flight::CancelCause;
 use super::forward::Basis;
 use super::refusal::Refusal;
-use super::subject::{Parked, Subject};
+use super::subject::{Judged, Parked, Subject};
 use super::trail::{Ending, Trail};
 use super::verdict::{Summary, Verdict, verdict};
 use crate::upstream::{AnswerKind, UpstreamAnswer, UpstreamError};
@@ -124,10 +123,10 @@ impl Gate {
             namespace: self.namespace(),
             identity: request.identity.clone(),
             session: request.session.clone(),
+            judged: Judged::call(&tool, arguments),
             tool,
             is_served,
             arguments,
-            targets: Targets::UNKNOWN,
         })
     }
 

@@ -25,12 +25,39 @@ pub(super) struct Subject<'d> {
     /// Whether the tool is served here. Other tools can only be asked about.
     pub(super) is_served: bool,
     pub(super) arguments: Option<Node<'d>>,
-    pub(super) targets: Targets,
+    pub(super) judged: Judged,
+}
+
+/// What a call is judged to do and to reach.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// The call's own classification, where its arguments make it differ from its tool's.
+    own: Option<Box<Classification>>,
+    targets: Targets,
+}
+
+impl Judged {
+    /// Nothing but what the tool says.
+    pub(super) const AS_TOOL: Self = Self {
+        own: None,
+        targets: Targets::UNKNOWN,
+    };
+
+    pub(super) fn call(tool: &Tool, arguments: Option<Node<'_>>) -> Self {
+        let assessment = classify_call(tool, arguments);
+        Self {
+            own: match assessment.classification {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(own) => Some(Box::new(own)),
+            },
+            targets: assessment.targets,
+        }
+    }
 }
 
 impl<'d> Subject<'d> {
     pub(super) fn classification(&self) -> Cow<'_, Classification> {
-        classify_call(&self.tool, self.arguments)
+        Cow::Borrowed(self.judged.own.as_deref().unwrap_or(&self.tool.classification))
     }
 
     pub(super) fn session_id(&self) -> Option<&SessionId> {
@@ -66,7 +93,7 @@ impl<'d> Subject<'d> {
             session: self.session_id(),
             tool: &self.tool.name,
             classification,
-            targets: &self.targets,
+            targets: &self.judged.targets,
             arguments: self.arguments,
             floors,
         }
@@ -100,10 +127,10 @@ impl Parked {
             namespace: self.namespace.clone(),
             identity: self.identity.clone(),
             session: self.session.clone(),
+            judged: Judged::call(&self.tool, arguments),
             tool: Arc::clone(&self.tool),
             is_served: true,
             arguments,
-            targets: Targets::UNKNOWN,
         }
     }
 }

@@ -13,6 +13,7 @@ use super::{
 use crate::id::ToolName;
 use crate::json::Node;
 use crate::model::Tool;
+use crate::targets::Targets;
 
 /// What a tool claims about itself by MCP annotations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,9 +84,21 @@ pub fn classify_tool(declared: &Declared<'_>) -> Classification {
     classification
 }
 
+/// What one call is judged to do, and what it reaches.
+#[derive(Debug, Clone)]
+pub struct Assessment<'t> {
+    /// The tool's own classification where the arguments change nothing, else the call's.
+    pub classification: Cow<'t, Classification>,
+    /// What the call reaches.
+    pub targets: Targets,
+}
+
 /// Classifies one call of a tool from its arguments (absent: an empty object).
-pub fn classify_call<'t>(tool: &'t Tool, _arguments: Option<Node<'_>>) -> Cow<'t, Classification> {
-    Cow::Borrowed(&tool.classification)
+pub fn classify_call<'t>(tool: &'t Tool, _arguments: Option<Node<'_>>) -> Assessment<'t> {
+    Assessment {
+        classification: Cow::Borrowed(&tool.classification),
+        targets: Targets::UNKNOWN,
+    }
 }
 
 fn set_risks(classification: &mut Classification, risks: RiskSet) {

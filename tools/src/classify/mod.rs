@@ -12,7 +12,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use infer::{Declared, Hints, classify_call, classify_tool};
+pub use infer::{Assessment, Declared, Hints, classify_call, classify_tool};
 pub use risk::{Risk, RiskSet};
 
 use serde::{Deserialize, Serialize};
