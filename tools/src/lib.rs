@@ -6,6 +6,7 @@
 
 pub mod classify;
 pub mod decimal;
+pub mod extract;
 pub mod fingerprint;
 pub mod id;
 pub mod json;
