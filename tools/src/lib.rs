@@ -11,4 +11,6 @@ pub mod fingerprint;
 pub mod id;
 pub mod json;
 pub mod model;
+pub mod patch;
+pub mod shell;
 pub mod targets;

@@ -1,0 +1,50 @@
+//! What shell text does, read with a real shell grammar and never by splitting text.
+//!
+//! The text becomes tokens (`lexer`, `expand`), the tokens a tree (`tree`), and every simple command in it is looked up in
+//! the vocabulary (`data/commands.txt`, `table`). Wrappers are looked through to what they run. Whatever cannot be read with
+//! certainty is EXECUTION and makes the reading incomplete; nothing uncertain is ever a plain read.
+
+use crate::classify::{Risk, RiskSet};
+use crate::targets::Extent;
+
+/// The longest text that is read, in bytes.
+pub const MAX_TEXT: usize = 64 * 1024;
+
+/// What a piece of shell text does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellReading {
+    /// The classes of everything that it runs; never empty.
+    pub risks: RiskSet,
+    /// It was parsed whole, and every command and destination in it is known.
+    pub complete: bool,
+    /// What it amounts to: `shell.read`, `shell.network_write`, …
+    pub capability: Option<&'static str>,
+    /// The hosts that it reaches.
+    pub hosts: Extent,
+    /// The files that it names.
+    pub paths: Extent,
+    /// The people that it reaches.
+    pub recipients: Extent,
+    /// Why, in the order of the text.
+    pub reasons: Vec<String>,
+}
+
+impl ShellReading {
+    /// The reading of text that cannot be read.
+    fn refused(reason: String) -> Self {
+        Self {
+            risks: RiskSet::of(Risk::Execution),
+            complete: false,
+            capability: Some("shell.execute"),
+            hosts: Extent::Unknown,
+            paths: Extent::Unknown,
+            recipients: Extent::Unknown,
+            reasons: vec![reason],
+        }
+    }
+}
+
+/// Reads shell text: in bounded time and memory, whatever it is.
+pub fn read(text: &str) -> ShellReading {
+    ShellReading::refused(format!("{} bytes of shell text are not read", text.len()))
+}
