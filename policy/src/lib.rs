@@ -9,19 +9,29 @@
 //! - [`decide`] is the decision; [`evaluate`] is whether a rule holds, in three values.
 //! - [`foresee`] is what can be said about a tool before any call; [`explain`] says why a rule held or not.
 //! - [`approval`] and [`stop`] are state machines.
+//! - [`lint`], [`suite`], [`diff`], [`replay`] and [`why`] are the author's tools, over the tools of a [`catalogue`].
 //! - [`grant`] lifts `human_approval` for a time.
 
 pub mod approval;
+pub mod catalogue;
 pub mod compile;
 pub mod decide;
+pub mod diff;
 pub mod document;
 pub mod evaluate;
 pub mod explain;
 pub mod foresee;
 pub mod glob;
 pub mod grant;
+pub mod lint;
 pub mod nearest;
+pub mod replay;
+pub mod sample;
 pub mod stop;
+pub mod suite;
+#[cfg(test)]
+mod testing;
+pub mod why;
 pub mod yaml;
 
 pub use compile::{InvalidPolicy, PolicySet};

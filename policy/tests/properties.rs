@@ -1,6 +1,7 @@
 //! The compiled set against the reference evaluator, and what the specification promises about undecided tests.
 //!
-//! `TOOLGATE_POLICY_CASES` sets the number of cases (20,000 each by default).
+//! `TOOLGATE_POLICY_CASES` sets the number of cases of the differential test (100,000 by default), of which the others take a
+//! fifth; `TOOLGATE_POLICY_SEED` repeats a run: each test prints its seed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,15 +21,30 @@ use policy::foresee::ToolQuery;
 use policy::grant::{Grant, Grants};
 use policy::{Action, Policy, PolicySet};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
+use proptest::test_runner::{Config, RngSeed};
 
-fn config() -> Config {
-    let cases = std::env::var("TOOLGATE_POLICY_CASES")
-        .ok()
-        .and_then(|cases| cases.parse().ok());
+/// How many calls are decided by each generated set of policies.
+const CALLS: usize = 10;
+
+fn cases() -> u32 {
+    let cases = std::env::var("TOOLGATE_POLICY_CASES").ok();
+    cases.and_then(|cases| cases.parse().ok()).unwrap_or(100_000)
+}
+
+fn config(cases: u32) -> Config {
+    let given = std::env::var("TOOLGATE_POLICY_SEED").ok();
+    let seed = given.and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.unwrap().as_nanos() as u64
+    });
+    eprintln!(
+        "{}: {cases} runs, TOOLGATE_POLICY_SEED={seed}",
+        std::thread::current().name().unwrap_or_default()
+    );
     Config {
-        cases: cases.unwrap_or(20_000),
+        cases: cases.max(1),
         failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
         ..Config::default()
     }
 }
@@ -42,28 +58,43 @@ fn reference(world: &World, asked: &Asked, shadow: bool) -> reference::Answer {
     asked.with(|call| reference::decide(&world.policies, &world.invalid, call, shadow, &mut || None))
 }
 
+fn agrees(world: &World, set: &PolicySet, asked: &Asked) -> Result<(), TestCaseError> {
+    let expected = reference(world, asked, false);
+    let with_shadow = reference(world, asked, true);
+    // Once with a fresh plan, once with the kept one.
+    for _ in 0..2 {
+        let decision = asked.with(|call| set.decide(call));
+        prop_assert_eq!(decision.action, expected.action, "{:?}", asked);
+        prop_assert_eq!(decision.standard, expected.standard, "{:?}", asked);
+        prop_assert_eq!(decision.floors.iter().map(|hit| hit.action).max(), expected.floor);
+        if expected.floor.is_none_or(|floor| floor <= expected.standard) && world.invalid.is_empty() {
+            let rule = decision.rule.map(|rule| (rule.policy.to_string(), rule.index));
+            prop_assert_eq!(rule, expected.rule.clone(), "{:?}", asked);
+        }
+        let shadow = decision.shadow.map(|shadow| shadow.action);
+        let differs = (with_shadow.action != expected.action).then_some(with_shadow.action);
+        prop_assert_eq!(shadow, differs, "{:?}", asked);
+    }
+    Ok(())
+}
+
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(cases() / CALLS as u32))]
 
     #[test]
-    fn the_compiled_set_decides_as_the_reference_does(world in world(), asked in asked()) {
+    fn the_compiled_set_decides_as_the_reference_does(
+        world in world(),
+        calls in prop::collection::vec(asked(), CALLS),
+    ) {
         let set = compile(&world);
-        let expected = reference(&world, &asked, false);
-        let with_shadow = reference(&world, &asked, true);
-        for _ in 0..2 {
-            let decision = asked.with(|call| set.decide(call));
-            prop_assert_eq!(decision.action, expected.action);
-            prop_assert_eq!(decision.standard, expected.standard);
-            prop_assert_eq!(decision.floors.iter().map(|hit| hit.action).max(), expected.floor);
-            if expected.floor.is_none_or(|floor| floor <= expected.standard) && world.invalid.is_empty() {
-                let rule = decision.rule.map(|rule| (rule.policy.to_string(), rule.index));
-                prop_assert_eq!(rule, expected.rule.clone());
-            }
-            let shadow = decision.shadow.map(|shadow| shadow.action);
-            let differs = (with_shadow.action != expected.action).then_some(with_shadow.action);
-            prop_assert_eq!(shadow, differs);
+        for asked in &calls {
+            agrees(&world, &set, asked)?;
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(cases() / 5))]
 
     #[test]
     fn no_way_of_resolving_undecided_tests_is_stricter_than_the_decision(

@@ -53,6 +53,11 @@ pub struct FieldError {
 }
 
 impl Path {
+    /// The path as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// The steps from the arguments on. Not empty; the first is a key.
     pub fn steps(&self) -> &[Step] {
         &self.steps

@@ -9,7 +9,7 @@ mod truth;
 pub use fold::equal_when_folded;
 pub use truth::Truth;
 
-pub(crate) use condition::test_truth;
+pub(crate) use condition::{condition_truth, test_truth};
 pub(crate) use rule::rule_truth;
 pub(crate) use selector::selector_truth;
 

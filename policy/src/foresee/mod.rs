@@ -11,6 +11,7 @@ mod view;
 pub use query::ToolQuery;
 pub use view::{Conditional, ToolDecision};
 
+pub(crate) use rule::possible_rule;
 pub(crate) use view::{could_run, tool_decision};
 
 #[cfg(test)]

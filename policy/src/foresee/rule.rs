@@ -8,7 +8,7 @@ use crate::document::{Condition, Field, Rule, Selector, Test};
 use crate::evaluate::{Truth, selector_truth, test_truth};
 
 /// The results that calls of the tool can give a rule that covers it.
-pub(super) fn possible_rule(rule: &Rule, query: &ToolQuery<'_>) -> Possible {
+pub(crate) fn possible_rule(rule: &Rule, query: &ToolQuery<'_>) -> Possible {
     let always = Possible::only(Truth::True);
     let selected = rule.selectors.iter().fold(always, |so_far, part| {
         so_far.and(possible_selector(part, rule, query))

@@ -1,5 +1,6 @@
 //! Patterns: `*` is any characters, dots included; `?` is one character.
 
+mod covers;
 mod intersect;
 mod tool;
 

@@ -38,7 +38,8 @@ impl ToolGlob {
         self.0.as_str()
     }
 
-    fn names_a_kind(&self) -> bool {
+    /// Whether the pattern can cover resources, prompts or methods beside `*`.
+    pub fn names_a_kind(&self) -> bool {
         MARKERS.iter().any(|marker| self.0.as_str().contains(marker))
     }
 }

@@ -1,0 +1,184 @@
+use super::*;
+use crate::testing::{catalogue, policies};
+
+fn found(text: &str) -> Vec<Finding> {
+    lint(&policies(text), Some(&catalogue()))
+}
+
+fn of_rules(rules: &str) -> Vec<Finding> {
+    found(&format!("name: p\nagent: a\nrules: [{rules}]"))
+}
+
+#[track_caller]
+fn only(rules: &str, lint: Lint) -> Finding {
+    let mut findings = of_rules(rules);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let finding = findings.remove(0);
+    assert_eq!(finding.lint, lint, "{finding:?}");
+    finding
+}
+
+#[test]
+fn a_sound_policy_has_no_findings() {
+    let sound = "{tools: [mail.list_mails], action: allow}, {tools: [mail.send_mail], action: human_approval}, \
+                 {tools: ['mail.resource:*'], action: allow}, {tools: ['*'], action: deny}";
+    assert_eq!(of_rules(sound), []);
+}
+
+#[test]
+fn rules_behind_one_that_decides_all_their_calls_are_dead() {
+    for (rules, is_dead) in [
+        ("{action: deny}, {tools: [mail.*], action: human_approval}", true),
+        (
+            "{tools: [mail.*], action: deny}, {tools: [mail.send_mail], action: human_approval}",
+            true,
+        ),
+        (
+            "{tools: [mail.*], except: [mail.s*], action: human_approval}, {tools: [mail.send_mail], action: deny}",
+            false,
+        ),
+        (
+            "{tools: ['mail.send*'], action: human_approval}, {tools: [mail.*], action: deny}",
+            false,
+        ),
+        ("{tools: [mail.*], except: ['*'], action: deny}", true),
+        (
+            "{risk: [DELETE], action: deny}, {tools: [mail.*], action: human_approval}",
+            false,
+        ),
+    ] {
+        let findings = of_rules(rules);
+        let dead = findings.iter().any(|one| one.lint == Lint::NeverMatches);
+        assert_eq!(dead, is_dead, "{rules}: {findings:?}");
+    }
+    let two = "name: a\nagent: x\nrules: [{action: deny}]\n---\nname: b\nagent: x\nrules: [{tools: [mail.*], action: deny}]";
+    let findings = found(two);
+    assert_eq!(
+        (findings[0].policy.as_str(), findings[0].lint),
+        ("b", Lint::NeverMatches)
+    );
+}
+
+#[test]
+fn an_allow_that_contradicts_itself_is_dead() {
+    let test = |operator: &str, value: &str| format!("{{field: n, operator: '{operator}', value: {value}}}");
+    for (one, other, is_dead) in [
+        (test("<", "5"), test(">", "10"), true),
+        (test("<", "5"), test(">", "1"), false),
+        (test("==", "a"), test("==", "b"), true),
+        (test("in", "[a, b]"), test("==", "b"), false),
+        (test("contains", "x"), test("not_contains", "x"), true),
+        (test("<=", "5"), test(">=", "5"), false),
+    ] {
+        let rules =
+            format!("{{tools: [mail.send_mail], action: allow, condition: {{all: [{one}, {other}]}}}}");
+        let dead = of_rules(&rules)
+            .iter()
+            .any(|found| found.lint == Lint::NeverMatches);
+        assert_eq!(dead, is_dead, "{rules}");
+        let denies = rules.replace("allow", "deny");
+        assert!(
+            !of_rules(&denies)
+                .iter()
+                .any(|found| found.lint == Lint::NeverMatches),
+            "an undecided deny holds"
+        );
+    }
+    let finding = only(
+        "{tools: [mail.*], risk: [FINANCIAL], access: read, action: allow}",
+        Lint::NeverMatches,
+    );
+    assert_eq!(finding.tools, ["mail.list_mails", "mail.send_mail"]);
+}
+
+#[test]
+fn a_pattern_that_covers_nothing_names_the_nearest() {
+    let finding = only(
+        "{tools: [mail.send_mial], action: human_approval}",
+        Lint::NoSuchTool,
+    );
+    assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.send_mail\"?"));
+    let finding = only("{tools: ['mial.*'], action: human_approval}", Lint::NoSuchTool);
+    assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.*\"?"));
+    let finding = only("{tools: [send_mail], action: human_approval}", Lint::NoSuchTool);
+    assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.send_mail\"?"));
+}
+
+/// The last row of the decision table.
+#[test]
+fn a_deny_says_how_many_tools_without_the_field_it_hits() {
+    let finding = only(
+        "{tools: ['*'], action: deny, condition: {field: command, operator: contains, value: mkfs}}",
+        Lint::MissingField,
+    );
+    assert!(
+        finding.message.contains("4 tools without `command`"),
+        "{}",
+        finding.message
+    );
+    assert!(
+        finding
+            .hint
+            .as_deref()
+            .unwrap()
+            .contains("{all: [{field: \"command\", operator: exists}, …]}")
+    );
+    assert_eq!(
+        finding.tools,
+        [
+            "db.query",
+            "files.delete_file",
+            "mail.list_mails",
+            "mail.send_mail"
+        ]
+    );
+    let guarded = "{tools: ['*'], action: deny, condition: {all: [{field: command, operator: exists}, \
+                   {field: command, operator: contains, value: mkfs}]}}";
+    assert_eq!(of_rules(guarded), []);
+}
+
+#[test]
+fn an_allow_by_pattern_names_what_is_no_plain_read() {
+    let finding = only("{tools: ['mail.*'], action: allow}", Lint::AllowsMore);
+    assert_eq!(finding.tools, ["mail.send_mail"]);
+    let finding = only("{tools: [box.run], action: allow}", Lint::AllowsMore);
+    assert!(finding.message.contains("whatever their argument says"));
+}
+
+#[test]
+fn resources_without_an_extractor_are_told() {
+    let finding = only(
+        "{tools: [db.query], columns: ['users.*'], action: deny}",
+        Lint::NoExtractor,
+    );
+    assert!(
+        finding.message.contains("it holds for every call"),
+        "{}",
+        finding.message
+    );
+}
+
+#[test]
+fn agents_that_only_shadow_policies_match_are_told() {
+    let shadow = "name: s\nagent: ['a*', b]\nmode: shadow\nrules: [{tools: [box.run], action: deny}]\n---\n\
+                  name: e\nagent: b\nrules: [{action: deny}]";
+    let findings = found(shadow);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].lint, Lint::ShadowOnly);
+    assert!(findings[0].message.contains("a*") && !findings[0].message.contains("b,"));
+}
+
+#[test]
+fn characters_that_are_not_what_they_look_like_are_told() {
+    for text in ["mаil.*", "mail\u{200b}.*", "mail.\u{202e}x", "ｍail.*"] {
+        let findings = of_rules(&format!("{{tools: [\"{text}\"], action: deny}}"));
+        assert!(
+            findings.iter().any(|one| one.lint == Lint::Confusable),
+            "{text:?} {findings:?}"
+        );
+    }
+    for text in ["почта.*", "größe.*", "メール.*", "mail.*"] {
+        assert_eq!(strange_characters(text), [], "{text}");
+    }
+    assert_eq!(plain_form("mаil\u{200b}"), "mail");
+}
