@@ -62,8 +62,8 @@ impl KnownTool {
 
     /// What one call of it is judged to do, and what it reaches.
     pub fn assess(&self, arguments: Option<Node<'_>>) -> (Classification, Targets) {
-        let classification = classify_call(&self.tool, arguments).into_owned();
-        (classification, Targets::UNKNOWN)
+        let assessed = classify_call(&self.tool, arguments);
+        (assessed.classification.into_owned(), assessed.targets)
     }
 
     /// Whether the tool's arguments have a field.
