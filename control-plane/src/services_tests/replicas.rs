@@ -104,6 +104,39 @@ async fn records_settle_over_either_replica_and_an_epoch_ends_on_both() {
     second.plane.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_restored_in_place_begins_a_generation_under_running_replicas() {
+    let (cluster, first, second) = two().await;
+    let sidecar = first.enrol("default", &["*"]).await;
+    let mut watcher = Watcher::start(&second, &sidecar).await;
+    let sent = records(&sidecar, 4, "a");
+    let mut reporter = Reporter::open(&first, &sidecar).await;
+    reporter.send(1, &sent[..2]).await;
+    reporter.until(|mark| mark.settled == 2).await;
+    let mut restoring = b"DROP SCHEMA public CASCADE; CREATE SCHEMA public;\n".to_vec();
+    restoring.extend(cluster.tool("pg_dump", &["replicas"]).unwrap());
+    reporter.send(1, &sent).await;
+    reporter.until(|mark| mark.settled == 4).await;
+
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let file = folder.path().join("dump.sql");
+    std::fs::write(&file, restoring).unwrap();
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), readable).unwrap();
+    let file = file.display().to_string();
+    let restore = ["-q", "-1", "-d", "replicas", "-v", "ON_ERROR_STOP=1", "-f", &file];
+    // The replicas go on meanwhile: what they have begun must end before the restore has its locks.
+    tokio::task::block_in_place(|| cluster.tool("psql", &restore)).unwrap();
+
+    watcher.until(|watcher| watcher.revision.generation == 2).await;
+    // What the dump does not hold is sent again and is there once.
+    let mut again = Reporter::open(&second, &sidecar).await;
+    again.send(1, &sent).await;
+    again.until(|mark| mark.settled == 4).await;
+    first.plane.shutdown().await;
+    second.plane.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_lease_tells_how_long_ago_the_primary_was_read() {
     let (cluster, first, second) = two().await;

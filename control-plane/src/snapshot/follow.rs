@@ -98,10 +98,14 @@ async fn read_primary(core: &Core) -> StoreResult<()> {
 
 async fn catch_up(core: &Core, head: Revision) -> StoreResult<()> {
     let here = core.hub.revision();
-    if head.generation == here.generation && head.number < here.number {
+    if head < here {
         let reason =
             format!("the database is at revision {head}, behind {here} that was read from it before");
-        core.begin_generation(head.generation, &reason).await?;
+        // What an older dump calls a new generation may be one that was here already.
+        let mut last = head.generation;
+        while last <= here.generation {
+            last = core.begin_generation(last, &reason).await?.generation;
+        }
     }
     loop {
         match core

@@ -34,6 +34,14 @@ pub(crate) async fn keep_checkpoints(core: Arc<Core>) {
 
 async fn look(core: &Core, generation: &mut u64, fork_told: &mut Option<ChainPosition>) -> StoreResult<()> {
     let mut newest = core.store.checkpoints(1).await?.into_iter().next();
+    let known = core.checkpoints.borrow().clone();
+    if let Some(known) = &known
+        && newest.as_ref() != Some(&known.checkpoint)
+        && super::held::compare_with_own(core, &known.checkpoint).await?
+    {
+        // The next look sees the chain of the new generation.
+        return Ok(());
+    }
     let head = core.store.chain_head().await?;
     core.metrics.chain_moved(head.at.seq);
     match newest.as_ref().filter(|newest| is_fork(&head, newest)) {
@@ -42,12 +50,7 @@ async fn look(core: &Core, generation: &mut u64, fork_told: &mut Option<ChainPos
         None => {}
     }
     let Some(newest) = newest else { return Ok(()) };
-    let known = core
-        .checkpoints
-        .borrow()
-        .as_ref()
-        .map(|known| known.checkpoint.time);
-    let is_news = known != Some(newest.time);
+    let is_news = known.is_none_or(|known| known.checkpoint.time != newest.time);
     if is_news || *generation != head.at.generation {
         core.marks.refresh(&*core.store, &core.sidecars).await?;
         *generation = head.at.generation;

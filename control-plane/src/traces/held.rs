@@ -1,4 +1,4 @@
-//! The chain against what a sidecar remembers of it: a chain that is behind has lost commits.
+//! The chain against what somebody remembers of it, a sidecar or this replica: a chain that is behind has lost commits.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tonic::Status;
 
 use crate::core::Core;
 use crate::grpc::store_status;
-use crate::store::records::{ChainHead, ChainPosition};
+use crate::store::records::{ChainHead, ChainPosition, CheckpointRow};
+use crate::store::{Revision, StoreResult};
 
 /// How long the view here may take to follow a new generation.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,21 +30,41 @@ pub(crate) async fn compare_with_held(core: &Core, held: &CheckpointNotice) -> R
     if at.seq == 0 || is_newest(core, at, held.hash.as_bytes()) {
         return Ok(());
     }
+    let begun = outlive(core, at, held.hash.as_bytes(), "a sidecar")
+        .await
+        .map_err(store_status)?;
+    match begun {
+        Some(begun) if !core.hub.reaches(begun, PATIENCE).await => Err(Status::unavailable(
+            "the new generation has not been read yet; reconnect",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Compares the checkpoint that this replica read last with the chain, which a restore in place moves back under it. `true` when a new
+/// generation was begun.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn compare_with_own(core: &Core, own: &CheckpointRow) -> StoreResult<bool> {
+    let begun = outlive(core, own.at, &own.hash, "a replica").await?;
+    Ok(begun.is_some())
+}
+
+/// Begins new generations until none that `holder` holds a checkpoint of is contradicted; the last one begun.
+async fn outlive(core: &Core, at: ChainPosition, hash: &[u8], holder: &str) -> StoreResult<Option<Revision>> {
+    let mut begun = None;
     // Each round begins a later generation, so this ends.
     loop {
-        let head = core.store.chain_head().await.map_err(store_status)?;
-        let Some(reason) = contradiction(core, &head, at, held.hash.as_bytes()).await? else {
-            return Ok(());
+        let head = core.store.chain_head().await?;
+        let Some(what) = contradiction(core, &head, at, hash).await? else {
+            return Ok(begun);
         };
-        let begun = core
-            .begin_generation(head.at.generation, &reason)
-            .await
-            .map_err(store_status)?;
-        if !core.hub.reaches(begun, PATIENCE).await {
-            return Err(Status::unavailable(
-                "the new generation has not been read yet; reconnect",
-            ));
-        }
+        let reason = format!(
+            "the chain {what} the checkpoint {}/{} that {holder} holds",
+            at.generation, at.seq
+        );
+        begun = Some(core.begin_generation(head.at.generation, &reason).await?);
     }
 }
 
@@ -68,31 +89,26 @@ fn is_newest(core: &Core, at: ChainPosition, hash: &[u8]) -> bool {
         .is_some_and(|newest| newest.checkpoint.at == at && newest.checkpoint.hash == hash)
 }
 
+/// How the chain contradicts a checkpoint, if it does.
 async fn contradiction(
     core: &Core,
     head: &ChainHead,
     held: ChainPosition,
     hash: &[u8],
-) -> Result<Option<String>, Status> {
-    let describe = |what: &str| {
-        format!(
-            "the chain {what} the checkpoint {}/{} that a sidecar holds",
-            held.generation, held.seq
-        )
-    };
+) -> StoreResult<Option<&'static str>> {
     if held.generation < head.at.generation {
         return Ok(None);
     }
     if held > head.at {
-        return Ok(Some(describe("is behind")));
+        return Ok(Some("is behind"));
     }
     let before = ChainPosition {
         generation: held.generation,
-        seq: held.seq - 1,
+        seq: held.seq.saturating_sub(1),
     };
-    let found = core.store.records_after(before, 1).await.map_err(store_status)?;
+    let found = core.store.records_after(before, 1).await?;
     let is_same = found
         .first()
         .is_none_or(|record| record.at != held || record.hash == hash);
-    Ok((!is_same).then(|| describe("contradicts")))
+    Ok((!is_same).then_some("contradicts"))
 }

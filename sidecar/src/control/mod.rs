@@ -4,7 +4,7 @@
 //! [`Control::stops`]) without waiting; everything else happens in tasks that this room owns:
 //!
 //! - `enrol` keeps the credential; `watch` takes snapshots, leases and stops, `apply` and `view` prove and apply them, `kept` and
-//!   `keeper` hold the last ones on disk;
+//!   `keeper` hold the last ones on disk, `checkpoint` what was said of the trace chain's head;
 //! - `reports` and `delivery` bring records from the spool to the trace chain;
 //! - `approvals`, `quotas` and `catalogue` are clients of the services of those names;
 //! - `redact` masks secrets before anything is reported.
@@ -13,6 +13,7 @@ mod apply;
 pub mod approvals;
 mod auth;
 mod catalogue;
+mod checkpoint;
 mod credentials;
 mod delivery;
 mod enrol;

@@ -18,7 +18,7 @@ use tonic::codec::CompressionEncoding;
 use super::Revision;
 use super::apply::{Applied, Applier, Step};
 use super::auth::MAX_MESSAGE;
-use super::kept;
+use super::checkpoint::{Heard, Held};
 use super::lease::Lease;
 use super::shared::Shared;
 use super::stops::StopSet;
@@ -39,7 +39,7 @@ pub(super) struct Watch {
     view: Option<Arc<View>>,
     /// What is to be kept on disk.
     newest: watch::Sender<Option<Arc<View>>>,
-    checkpoint: Option<proto::v1::CheckpointNotice>,
+    checkpoint: Held,
 }
 
 impl Watch {
@@ -48,7 +48,7 @@ impl Watch {
         view: Option<Arc<View>>,
         newest: watch::Sender<Option<Arc<View>>>,
     ) -> Self {
-        let checkpoint = kept::load_checkpoint(&shared.dir);
+        let checkpoint = Held::load(&shared);
         Self {
             shared,
             view,
@@ -64,7 +64,7 @@ impl Watch {
                 .view
                 .as_ref()
                 .map_or_else(Bytes::new, |view| view.proof.digest.clone()),
-            checkpoint: self.checkpoint.clone(),
+            checkpoint: self.checkpoint.notice(),
         }
     }
 
@@ -173,10 +173,10 @@ impl<'w> Live<'w> {
                 self.replace_stops(stops, generation);
                 Ok(())
             }
-            Some(Hear::Checkpoint(notice)) => {
-                self.checkpoint(notice);
-                Ok(())
-            }
+            Some(Hear::Checkpoint(notice)) => match self.watch.checkpoint.hear(notice, &self.watch.shared) {
+                Heard::Settled => Ok(()),
+                Heard::Behind => Err(End::Again),
+            },
             Some(Hear::Draining(draining)) => {
                 let within = Duration::from_millis(draining.within_ms).min(Duration::from_secs(60));
                 Err(End::Later(jittered(within)))
@@ -256,37 +256,6 @@ impl<'w> Live<'w> {
             // Wakes the keeper: a restart must find the stop.
             self.watch.newest.send_modify(|_| {});
         }
-    }
-
-    fn checkpoint(&mut self, notice: proto::v1::CheckpointNotice) {
-        let shared = &self.watch.shared;
-        let stated = shared.keys.load().checkpoint(&notice);
-        let is_stated = |at: &proto::v1::CheckpointRef| {
-            stated.as_ref().is_some_and(|stated| {
-                (stated.generation, stated.seq) == (at.generation, at.seq)
-                    && stated.hash.as_bytes().as_slice() == at.hash.as_ref()
-            })
-        };
-        let Some(at) = notice.at.clone().filter(is_stated) else {
-            tracing::error!("a checkpoint is not signed by a known key and is left out");
-            return;
-        };
-        let order = |at: &proto::v1::CheckpointRef| (at.generation, at.seq);
-        let held = self.watch.checkpoint.as_ref().and_then(|held| held.at.as_ref());
-        if let Some(held) = held.filter(|held| order(held) > order(&at)) {
-            tracing::error!(
-                held_generation = held.generation,
-                held_seq = held.seq,
-                generation = at.generation,
-                seq = at.seq,
-                "ALARM: the trace chain is behind a checkpoint that this sidecar holds"
-            );
-            return;
-        }
-        if let Err(error) = kept::save_checkpoint(&shared.dir, &notice) {
-            tracing::warn!(%error, "the newest checkpoint is not kept on disk");
-        }
-        self.watch.checkpoint = Some(notice);
     }
 
     /// Asks for a heartbeat. A queue that is full means a stream that is stuck, which silence ends.

@@ -228,11 +228,13 @@ impl v1::enrolment_server::Enrolment for Services {
             upstreams: vec!["*".into()],
             digest_key: vec![9; 32].into(),
             digest_key_id: "d1".into(),
-            public_keys: vec![v1::PublicKey {
-                id: "k1".into(),
-                purpose: "snapshot".into(),
-                ed25519: signing_key().verifying_key().to_bytes().to_vec().into(),
-            }],
+            public_keys: [("k1", "snapshot"), ("c1", "checkpoint")]
+                .map(|(id, purpose)| v1::PublicKey {
+                    id: id.into(),
+                    purpose: purpose.into(),
+                    ed25519: signing_key().verifying_key().to_bytes().to_vec().into(),
+                })
+                .to_vec(),
             contract: 1,
             open_epochs: script.open_epochs.lock().unwrap().clone(),
             ..v1::EnrolResponse::default()
@@ -498,6 +500,30 @@ pub(crate) fn heartbeat(ping: &v1::Ping, at: v1::Revision, stops: v1::StopSet) -
         }),
         stops: Some(stops),
     }))
+}
+
+/// A signed statement that the chain's head is record `seq` of generation 1.
+pub(crate) fn checkpoint(seq: u64) -> v1::CheckpointNotice {
+    let hash = chain::hash::Hash::from([u8::try_from(seq).unwrap(); 32]);
+    let signed = chain::checkpoint::CheckpointSigner::from_seed(&[3; 32])
+        .sign(&chain::checkpoint::Checkpoint {
+            origin: "plane".into(),
+            generation: 1,
+            seq,
+            hash,
+            time: chain::timestamp::Timestamp::from_micros(1),
+        })
+        .unwrap();
+    v1::CheckpointNotice {
+        signature: signed.signature_bytes().unwrap().to_vec().into(),
+        text: signed.text,
+        key_id: "c1".into(),
+        at: Some(v1::CheckpointRef {
+            generation: 1,
+            seq,
+            hash: hash.as_bytes().to_vec().into(),
+        }),
+    }
 }
 
 impl WatchStream {

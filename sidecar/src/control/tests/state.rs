@@ -2,7 +2,7 @@
 
 use proto::v1;
 
-use super::plane::{Plane, State, WatchStream, heartbeat, message, policy, resource, revision};
+use super::plane::{Plane, State, WatchStream, checkpoint, heartbeat, message, policy, resource, revision};
 use super::*;
 
 fn stop(sequence: u64, scope: v1::stop::Scope) -> v1::StopSet {
@@ -302,4 +302,26 @@ async fn what_is_held_is_said_when_a_stream_is_opened_again() {
         panic!()
     };
     assert_eq!(hello.held_digest, full.proof.unwrap().digest);
+}
+
+#[tokio::test]
+async fn a_checkpoint_behind_the_one_that_is_held_opens_a_stream_that_states_what_is_held() {
+    let (rig, mut watch, _) = in_force().await;
+    let told = |seq| message(v1::watch_response::Message::Checkpoint(checkpoint(seq)));
+    watch.tell(told(9)).await;
+    watch.tell(told(5)).await;
+    let mut again = rig.plane.watch().await;
+    assert_eq!(again.hello().await.checkpoint, Some(checkpoint(9)));
+    // A control plane that stays behind has been told; the stream with its lease is worth more than telling it again and again.
+    again.tell(told(5)).await;
+    let ping = again.ping().await;
+    again
+        .tell(heartbeat(&ping, revision(1, 1), v1::StopSet::default()))
+        .await;
+    again.ping().await;
+    assert_eq!(
+        rig.plane.script.watches.load(std::sync::atomic::Ordering::SeqCst),
+        2
+    );
+    assert!(watch.next().await.is_none_or(|said| said.message.is_some()));
 }
