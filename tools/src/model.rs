@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::classify::{Classification, Declared, Hints, classify_tool};
+use crate::classify::{CallPlan, Classification, Correction, Declared, Hints, judge};
 use crate::fingerprint::Fingerprint;
 use crate::id::{IdError, ToolName, UpstreamName};
 use crate::json::{Document, JsonError, Kind, Limits, Node};
@@ -92,6 +92,8 @@ pub struct Tool {
     pub fingerprint: Fingerprint,
     /// What it is judged to do.
     pub classification: Classification,
+    /// How its calls are judged.
+    pub(crate) plan: CallPlan,
 }
 
 impl Tool {
@@ -129,14 +131,16 @@ impl Tool {
         }
         let description = text(root, "description");
         let annotations = hints(root.get("annotations"));
-        let classification = classify_tool(&Declared {
+        let declared_tool = Declared {
             name: &name,
             local: &local,
+            kind,
             description: description.as_deref(),
             hints: annotations,
             method,
             input_schema,
-        });
+        };
+        let (classification, plan) = judge(&declared_tool, None);
         Ok(Self {
             upstream: upstream.cloned(),
             kind,
@@ -147,6 +151,7 @@ impl Tool {
             method: method.map(str::to_owned),
             fingerprint: Fingerprint::of(root),
             classification,
+            plan,
             name,
             declared: Arc::clone(&declared),
         })
@@ -159,6 +164,18 @@ impl Tool {
             .map_or(Fingerprint::from_bytes([0; 32]), |document| {
                 Fingerprint::of(document.root())
             });
+        let (classification, plan) = judge(
+            &Declared {
+                name: &name,
+                local: name.as_str(),
+                kind: ToolKind::Host,
+                description: None,
+                hints: Hints::default(),
+                method: None,
+                input_schema: None,
+            },
+            None,
+        );
         Self {
             upstream: None,
             kind: ToolKind::Host,
@@ -169,16 +186,28 @@ impl Tool {
             annotations: Hints::default(),
             method: None,
             fingerprint,
-            classification: classify_tool(&Declared {
-                name: &name,
-                local: name.as_str(),
-                description: None,
-                hints: Hints::default(),
-                method: None,
-                input_schema: None,
-            }),
+            classification,
+            plan,
             name,
         }
+    }
+
+    /// Judges the tool anew, with what an operator corrected; without a correction, by its declaration alone.
+    pub fn correct(&mut self, correction: Option<&Correction>) {
+        // INVARIANT: the schema comes from a parsed document; one that cannot be read would only be missing.
+        let schema = Document::parse(self.input_schema.get().as_bytes(), Limits::MESSAGE).ok();
+        let declared = Declared {
+            name: &self.name,
+            local: self.local_name(),
+            kind: self.kind,
+            description: self.description.as_deref(),
+            hints: self.annotations,
+            method: self.method.as_deref(),
+            input_schema: schema.as_ref().map(Document::root),
+        };
+        let (classification, plan) = judge(&declared, correction);
+        self.classification = classification;
+        self.plan = plan;
     }
 
     /// The tool's own name, as its upstream knows it.

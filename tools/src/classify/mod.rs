@@ -4,16 +4,34 @@
 //! gives no signal is unknown, and unknown is never treated as safe. Only the tool's own name, schema, annotations,
 //! method and description take part, never its upstream's name.
 
-mod arguments;
-mod infer;
+mod action;
+mod call;
+mod correction;
+mod defaults;
+mod family;
+mod mapping;
+mod name;
+mod output;
+mod plan;
+mod reach;
 mod risk;
+mod schema;
+mod signal;
+mod text;
+mod tool;
+mod vocabulary;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use infer::{Assessment, Declared, Hints, classify_call, classify_tool};
+pub use call::{Assessment, classify_call};
+pub use correction::Correction;
+pub use mapping::{Effect, Mapping, MappingError, Role};
+pub(crate) use plan::CallPlan;
 pub use risk::{Risk, RiskSet};
+pub(crate) use tool::judge;
+pub use tool::{Declared, Hints, classify_tool};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +73,18 @@ pub enum SideEffectKind {
     Admin,
 }
 
+impl SideEffectKind {
+    /// The kind as policies and records write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// Where the side effect was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,6 +95,14 @@ pub enum SideEffectSource {
     Annotation,
     /// The HTTP method.
     Method,
+    /// A verb in the first sentence of the description.
+    Description,
+    /// An explicit mapping or a pattern.
+    Mapping,
+    /// The arguments of the call.
+    Arguments,
+    /// An operator.
+    Correction,
     /// Nothing said anything: `read` is assumed and is not to be relied on.
     Default,
 }

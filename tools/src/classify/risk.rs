@@ -81,9 +81,25 @@ impl RiskSet {
     /// No class.
     pub const EMPTY: Self = Self(0);
 
+    /// Every class.
+    pub const ALL: Self = Self((1 << Risk::ALL.len()) - 1);
+
+    /// Every class but UNKNOWN.
+    pub const KNOWN: Self = Self(Self::ALL.0 & !(1 << Risk::Unknown as u16));
+
     /// Exactly one class.
     pub fn of(risk: Risk) -> Self {
         Self(risk.bit())
+    }
+
+    /// The classes that are in both.
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Takes a class away.
+    pub fn remove(&mut self, risk: Risk) {
+        self.0 &= !risk.bit();
     }
 
     /// Adds a class.
@@ -125,6 +141,12 @@ impl RiskSet {
     /// The gravest class; UNKNOWN for an empty set.
     pub fn gravest(self) -> Risk {
         self.iter().next_back().unwrap_or(Risk::Unknown)
+    }
+}
+
+impl Extend<Risk> for RiskSet {
+    fn extend<I: IntoIterator<Item = Risk>>(&mut self, risks: I) {
+        risks.into_iter().for_each(|risk| self.insert(risk));
     }
 }
 

@@ -1,6 +1,7 @@
 use serde_json::json;
 
-use super::words::{self, Verb};
+use super::vocabulary::{self, Act};
+use super::words;
 use super::*;
 use crate::id::UpstreamName;
 use crate::model::{Tool, ToolKind};
@@ -32,7 +33,10 @@ fn a_claimed_read_that_nothing_contradicts_is_a_plain_read() {
         (classification.risk, classification.access),
         (Risk::Read, Access::Read)
     );
-    assert_eq!(classification.reasons, ["annotation readOnlyHint"]);
+    assert_eq!(
+        classification.reasons,
+        ["name verb \"list\"", "annotation readOnlyHint"]
+    );
     assert!(classification.side_effect.is_known());
 }
 
@@ -51,8 +55,8 @@ fn a_get_operation_is_a_plain_read_and_a_post_is_a_write() {
 }
 
 #[test]
-fn without_a_claim_nothing_is_known() {
-    let classification = declared(json!({"name": "list_channels"})).classification;
+fn without_a_signal_nothing_is_known() {
+    let classification = declared(json!({"name": "channels"})).classification;
     assert_eq!(
         classification,
         Classification::unknown(classification.name.clone())
@@ -68,8 +72,6 @@ fn one_write_verb_outweighs_the_claim() {
         ("HTTPDelete", "delete"),
         ("snapshot.restore", "restore"),
         ("message-send2", "send"),
-        ("slack_post_message", "post"),
-        ("order", "order"),
         ("get_and_label", "label"),
     ] {
         let classification = read_only(name);
@@ -91,6 +93,7 @@ fn nouns_after_a_reading_head_are_no_verbs() {
         "list_comment",
         "getWorkflowRun",
         "undeleted",
+        "get_or_list_orders",
         "get_settings",
     ] {
         assert!(read_only(name).plain_read, "{name}");
@@ -104,7 +107,8 @@ fn claims_of_writing_always_win() {
     let both = classify(json!({"readOnlyHint": true, "destructiveHint": true}));
     assert_eq!((both.access, both.plain_read), (Access::Write, false));
     assert_eq!(classify(json!({"readOnlyHint": false})).access, Access::Write);
-    assert_eq!(classify(json!({"readOnlyHint": "true"})).access, Access::Unknown);
+    let text = declared(json!({"name": "thing", "annotations": {"readOnlyHint": "true"}})).classification;
+    assert_eq!(text.access, Access::Unknown);
 }
 
 #[test]
@@ -119,12 +123,10 @@ fn arguments_that_hold_something_to_run_make_a_tool_generic() {
         let classification = with_arguments(arguments);
         assert_eq!(classification.family, Family::Generic);
         assert!(!classification.plain_read);
-        assert_eq!(classification.risk, Risk::Unknown);
+        assert_eq!(classification.risk, Risk::Execution);
     }
-    assert_eq!(
-        with_arguments(json!({"sql": {"type": "string"}})).reasons[1],
-        "argument \"sql\""
-    );
+    let sql = with_arguments(json!({"sql": {"type": "string"}}));
+    assert!(sql.reasons.contains(&"argument \"sql\"".to_owned()));
     assert!(with_arguments(json!({"code": {"type": "integer"}, "path": {"type": "string"}})).plain_read);
 }
 
@@ -189,17 +191,31 @@ fn names_are_split_at_marks_case_changes_and_acronyms() {
 }
 
 #[test]
-fn every_word_of_the_vocabulary_has_one_class() {
+fn every_line_of_the_vocabulary_is_understood_and_every_word_is_there_once() {
     let mut seen = std::collections::HashSet::new();
-    for (class, line) in words::vocabulary() {
-        for word in line {
+    for (head, line) in vocabulary::verb_lines() {
+        for word in line.split_whitespace() {
             assert!(seen.insert(word), "{word} is there twice");
-            assert!(words::verb(word).is_some(), "class {class} is not known");
+            assert!(vocabulary::verb(word).is_some(), "{head} is not understood");
             assert!(word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
         }
     }
-    assert_eq!(words::verb("delete"), Some(Verb::Delete));
-    assert!(seen.len() > 200);
+    assert_eq!(vocabulary::verb("delete").unwrap().act, Act::Delete);
+    assert!(seen.len() > 300);
+    let mut things = std::collections::HashSet::new();
+    for (head, line) in vocabulary::thing_lines() {
+        for word in line.split_whitespace() {
+            assert!(
+                things.insert((head.starts_with("object"), word)) || head.starts_with("object"),
+                "{word}"
+            );
+            assert!(
+                head.starts_with("object") || vocabulary::domain(word).is_some(),
+                "{head}"
+            );
+        }
+    }
+    assert_eq!(vocabulary::objects().len(), 8);
 }
 
 #[test]

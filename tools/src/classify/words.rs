@@ -1,56 +1,6 @@
-//! The words of a tool's name, and what they say.
+//! The words of a name.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-/// What a word says about a tool's effect; the classes of `data/verbs.txt`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
-    Read,
-    Write,
-    Delete,
-    Admin,
-    /// Also a noun: says writing only in some places.
-    Noun,
-}
-
-impl Verb {
-    fn of_class(class: &str) -> Option<Self> {
-        match class {
-            "read" => Some(Self::Read),
-            "write" => Some(Self::Write),
-            "delete" => Some(Self::Delete),
-            "admin" => Some(Self::Admin),
-            "noun" => Some(Self::Noun),
-            _ => None,
-        }
-    }
-}
-
-const VOCABULARY: &str = include_str!("../data/verbs.txt");
-
-static VERBS: LazyLock<HashMap<&'static str, Verb>> = LazyLock::new(|| {
-    vocabulary()
-        .flat_map(|(class, words)| {
-            let verb = Verb::of_class(class);
-            words.filter_map(move |word| Some((word, verb?)))
-        })
-        .collect()
-});
-
-/// The lines of the vocabulary: a class, and words of it.
-pub(super) fn vocabulary() -> impl Iterator<Item = (&'static str, std::str::SplitWhitespace<'static>)> {
-    VOCABULARY
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(':'))
-        .map(|(class, words)| (class, words.split_whitespace()))
-}
-
-/// What a word says.
-pub(super) fn verb(word: &str) -> Option<Verb> {
-    VERBS.get(word).copied()
-}
+use crate::model::ToolKind;
 
 /// The words of a name in lower case: split at `_ - . / :`, other punctuation, digits, case changes and acronyms.
 /// `None` for a name that cannot be read with certainty.
@@ -131,4 +81,51 @@ fn is_deceptive(c: char) -> bool {
         | '\u{fb00}'..='\u{fb06}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}' | '\u{feff}'
         | '\u{ff01}'..='\u{ff5e}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{1d400}'..='\u{1d7ff}'
         | '\u{1f100}'..='\u{1f1ff}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Running text, such as a description.
+pub(super) struct Texts;
+
+impl Texts {
+    /// Text beyond this is not looked at.
+    const MAX_BYTES: usize = 16 << 10;
+    /// A first sentence is cut here.
+    const MAX_SENTENCE: usize = 400;
+
+    /// Its words, as written.
+    pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+        start(text, Self::MAX_BYTES)
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+    }
+
+    /// Its first sentence.
+    pub(super) fn first_sentence(text: &str) -> &str {
+        let text = start(text.trim_start(), Self::MAX_SENTENCE);
+        let ends = [". ", ".\n", "\n\n", "\n"]
+            .iter()
+            .filter_map(|end| text.find(end))
+            .min();
+        ends.and_then(|end| text.get(..end)).unwrap_or(text)
+    }
+}
+
+/// The beginning of a text, cut between characters.
+fn start(text: &str, max_bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(max_bytes)).unwrap_or(text)
+}
+
+/// A tool's own name: a host's tools carry the server that they came from, as `mcp__server__tool` or
+/// `mcp_server_tool`, and that takes no part.
+pub(super) fn own_name(local: &str, kind: ToolKind) -> &str {
+    if kind != ToolKind::Host {
+        return local;
+    }
+    let own = match local.strip_prefix("mcp__") {
+        Some(rest) => rest.split_once("__"),
+        None => local.strip_prefix("mcp_").and_then(|rest| rest.split_once('_')),
+    };
+    own.map(|(_, own)| own)
+        .filter(|own| own.chars().any(char::is_alphabetic))
+        .unwrap_or(local)
 }

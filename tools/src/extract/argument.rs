@@ -26,7 +26,9 @@ pub(super) fn find<'d>(arguments: Option<Node<'d>>, name: &str) -> Result<Node<'
             return Err(missing());
         }
         let folded = part.to_lowercase();
-        let alike = |key: &str| key != part && (key.to_lowercase() == folded || key.to_uppercase() == part.to_uppercase());
+        let alike = |key: &str| {
+            key != part && (key.to_lowercase() == folded || key.to_uppercase() == part.to_uppercase())
+        };
         if let Some((key, _)) = node.members().find(|(key, _)| alike(key)) {
             let key: String = key.chars().take(64).collect();
             return Err(format!("the arguments {part:?} and {key:?} differ only in case"));

@@ -82,13 +82,19 @@ pub enum ExtractorError {
     #[error("the template cannot be used: {0}")]
     Template(#[from] template::TemplateError),
     /// No argument is named.
-    #[error("the extractor's \"argument\" is not a name; write the argument that holds the SQL text, such as \"query\"")]
+    #[error(
+        "the extractor's \"argument\" is not a name; write the argument that holds the SQL text, such as \"query\""
+    )]
     Argument,
     /// The schema is no identifier.
-    #[error("the extractor's \"schema\" {0:?} is not a name of at most 128 characters without dots; write such as \"public\"")]
+    #[error(
+        "the extractor's \"schema\" {0:?} is not a name of at most 128 characters without dots; write such as \"public\""
+    )]
     Schema(String),
     /// A vouched function is no name.
-    #[error("the extractor's \"functions\" hold {0:?}, which is not a function's name of at most 128 characters")]
+    #[error(
+        "the extractor's \"functions\" hold {0:?}, which is not a function's name of at most 128 characters"
+    )]
     Function(String),
     /// Too many vouched functions.
     #[error("the extractor's \"functions\" hold {0} names; at most 256 are read")]
@@ -183,7 +189,11 @@ fn by_template(template: &str, arguments: Option<Node<'_>>) -> Extraction {
 }
 
 fn is_identifier(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 128 && !name.chars().any(|c| c.is_control() || c.is_whitespace() || c == '.')
+    !name.is_empty()
+        && name.len() <= 128
+        && !name
+            .chars()
+            .any(|c| c.is_control() || c.is_whitespace() || c == '.')
 }
 
 fn is_function(name: &str) -> bool {

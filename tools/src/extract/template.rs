@@ -44,7 +44,9 @@ pub enum TemplateError {
     #[error("it names {0} arguments; at most {MAX_NAMES} are read")]
     TooMany(usize),
     /// Two values without anything between them that keeps them apart.
-    #[error("between {0:?} and the argument before it stands nothing that keeps their values apart; put a character such as '/' between them")]
+    #[error(
+        "between {0:?} and the argument before it stands nothing that keeps their values apart; put a character such as '/' between them"
+    )]
     Adjacent(String),
     /// A character that no URI has.
     #[error("the character {0:?} cannot stand in a URI; write it percent-encoded")]
@@ -143,7 +145,11 @@ fn check_scheme(parts: &[Part<'_>]) -> Result<(), TemplateError> {
         && scheme
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    if well_formed { Ok(()) } else { Err(TemplateError::NoScheme) }
+    if well_formed {
+        Ok(())
+    } else {
+        Err(TemplateError::NoScheme)
+    }
 }
 
 /// Characters that values keep but that stand between two of them: they must not stand inside a value.
@@ -189,9 +195,10 @@ fn text_of(node: Node<'_>, name: &str) -> Result<String, String> {
             }
             Ok(String::from_utf8_lossy(&text).into_owned())
         }
-        kind @ (Kind::Null | Kind::Array | Kind::Object) => {
-            Err(format!("the argument {name:?} is {}, not a plain value", kind.name()))
-        }
+        kind @ (Kind::Null | Kind::Array | Kind::Object) => Err(format!(
+            "the argument {name:?} is {}, not a plain value",
+            kind.name()
+        )),
     }
 }
 

@@ -95,7 +95,9 @@ impl Dialect {
             Self::Postgres if quote.is_some() => Some(encoded(name)),
             Self::Postgres | Self::Sqlite => Some(encoded(&name.to_ascii_lowercase())),
             Self::BigQuery if named == Named::Table => Some(encoded(name)),
-            Self::Snowflake if quote.is_some() && name.to_uppercase() != name => Some(format!("\"{}\"", encoded(name))),
+            Self::Snowflake if quote.is_some() && name.to_uppercase() != name => {
+                Some(format!("\"{}\"", encoded(name)))
+            }
             Self::MySql | Self::BigQuery | Self::Snowflake | Self::Generic => {
                 (!folds_ascii).then(|| encoded(&name.to_lowercase()))
             }
@@ -121,5 +123,9 @@ fn encoded(name: &str) -> String {
 }
 
 fn is_encoded(c: char) -> bool {
-    c.is_ascii_control() || matches!(c, '.' | '%' | '*' | '?' | '"' | '/' | '[' | ']' | '{' | '}' | '\\')
+    c.is_ascii_control()
+        || matches!(
+            c,
+            '.' | '%' | '*' | '?' | '"' | '/' | '[' | ']' | '{' | '}' | '\\'
+        )
 }

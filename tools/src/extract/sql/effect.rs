@@ -1,6 +1,8 @@
 //! What the kinds of statements do.
 
-use sqlparser::ast::{CreateTable, Insert, Merge, MergeAction, ObjectType, Reset, Set, Statement, UtilityOption};
+use sqlparser::ast::{
+    CreateTable, Insert, Merge, MergeAction, ObjectType, Reset, Set, Statement, UtilityOption,
+};
 
 use super::Dialect;
 use super::functions;
@@ -46,7 +48,9 @@ pub(super) fn of(statement: &Statement, dialect: Dialect) -> Effect {
             risks: RiskSet::EMPTY,
             names_all: true,
         },
-        Statement::Insert(insert) => Effect::naming_all(Risk::ExternalWrite).with(Risk::Delete, replaces(insert)),
+        Statement::Insert(insert) => {
+            Effect::naming_all(Risk::ExternalWrite).with(Risk::Delete, replaces(insert))
+        }
         Statement::Update(update) => Effect::naming_all(Risk::ExternalWrite).with(
             Risk::Delete,
             matches!(update.or, Some(sqlparser::ast::SqliteOnConflict::Replace)),
@@ -54,9 +58,10 @@ pub(super) fn of(statement: &Statement, dialect: Dialect) -> Effect {
         Statement::Merge(merge) => Effect::naming_all(Risk::ExternalWrite).with(Risk::Delete, deletes(merge)),
         Statement::Delete(_) | Statement::Truncate(_) => Effect::naming_all(Risk::Delete),
         Statement::Drop { object_type, .. } => match object_type {
-            ObjectType::Table | ObjectType::View | ObjectType::MaterializedView | ObjectType::ForeignTable => {
-                Effect::naming_all(Risk::Delete)
-            }
+            ObjectType::Table
+            | ObjectType::View
+            | ObjectType::MaterializedView
+            | ObjectType::ForeignTable => Effect::naming_all(Risk::Delete),
             ObjectType::Role | ObjectType::User | ObjectType::Group => {
                 Effect::beyond_names(Risk::Delete).with(Risk::PermissionChange, true)
             }
@@ -124,7 +129,8 @@ pub(super) fn of(statement: &Statement, dialect: Dialect) -> Effect {
         | Statement::ShowViews { .. }
         | Statement::ShowCollation { .. } => Effect::beyond_names(Risk::Read),
         Statement::Pragma { name, value, is_eq } => {
-            let reads = dialect == Dialect::Sqlite && !is_eq && functions::is_reading_pragma(name, value.is_some());
+            let reads =
+                dialect == Dialect::Sqlite && !is_eq && functions::is_reading_pragma(name, value.is_some());
             Effect::beyond_names(if reads { Risk::Read } else { Risk::Execution })
         }
         _ => Effect::beyond_names(Risk::Execution),

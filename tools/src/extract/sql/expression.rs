@@ -1,8 +1,8 @@
 //! Expressions: columns, functions, and what else can reach further than it seems.
 
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    InTarget, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Value,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, InTarget, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, Value,
 };
 
 use super::Dialect;
@@ -95,7 +95,9 @@ impl Walk<'_> {
             match data_type {
                 DataType::Custom(name, _) if !functions::is_type(name) => {
                     let shown: String = name.to_string().chars().take(64).collect();
-                    self.doubt(&format!("the type {shown:?} is not known, and a cast to it can run a function"));
+                    self.doubt(&format!(
+                        "the type {shown:?} is not known, and a cast to it can run a function"
+                    ));
                 }
                 DataType::Array(
                     ArrayElemTypeDef::AngleBracket(inner)
@@ -210,7 +212,12 @@ impl Walk<'_> {
     }
 
     fn whole_of_innermost(&mut self) {
-        let tables: Vec<Visible> = self.scopes.levels().first().map(|level| level.to_vec()).unwrap_or_default();
+        let tables: Vec<Visible> = self
+            .scopes
+            .levels()
+            .first()
+            .map(|level| level.to_vec())
+            .unwrap_or_default();
         self.whole(&tables);
     }
 
@@ -269,11 +276,14 @@ impl Walk<'_> {
                 continue;
             };
             for arg in &list.args {
-                let (FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg)) =
-                    arg;
+                let (FunctionArg::Named { arg, .. }
+                | FunctionArg::ExprNamed { arg, .. }
+                | FunctionArg::Unnamed(arg)) = arg;
                 match arg {
                     FunctionArgExpr::Wildcard if name == "count" => {}
-                    FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => self.whole_of_visible(),
+                    FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                        self.whole_of_visible()
+                    }
                     FunctionArgExpr::QualifiedWildcard(name) => self.qualified_wildcard(name),
                     FunctionArgExpr::Expr(expr) => {
                         if functions::is_date_part(&name, expr, self.setting.dialect) {
@@ -291,6 +301,8 @@ impl Walk<'_> {
             return;
         }
         let shown: String = name.to_string().chars().take(64).collect();
-        self.doubt(&format!("the function {shown:?} is not known to only read its arguments"));
+        self.doubt(&format!(
+            "the function {shown:?} is not known to only read its arguments"
+        ));
     }
 }

@@ -1,8 +1,8 @@
 //! FROM: the tables that a select or statement names, and how they are joined.
 
 use sqlparser::ast::{
-    FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Select, SelectFlavor, TableAlias, TableFactor,
-    TableWithJoins,
+    FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Select, SelectFlavor, TableAlias,
+    TableFactor, TableWithJoins,
 };
 
 use super::dialect::Named;
@@ -30,7 +30,8 @@ impl Walk<'_> {
         if select.into.is_some() {
             self.reading.risk(Risk::ExternalWrite);
             self.reading.risk(Risk::Execution);
-            self.reading.uncertain("SELECT … INTO writes its result somewhere");
+            self.reading
+                .uncertain("SELECT … INTO writes its result somewhere");
         }
         self.scopes
             .push(Scope::new(Level::Select, Hidden::Nothing, tables));
@@ -91,7 +92,9 @@ impl Walk<'_> {
     /// One table of a FROM.
     pub(super) fn factor(&mut self, factor: &TableFactor, target: Target, tables: &mut Vec<Visible>) {
         match factor {
-            TableFactor::Table { name, alias, args, .. } => {
+            TableFactor::Table {
+                name, alias, args, ..
+            } => {
                 let named_query = target == Target::Source && self.is_named_query(name);
                 let table = if args.is_some() || named_query {
                     None
@@ -155,7 +158,8 @@ impl Walk<'_> {
                 self.made(alias.as_ref(), tables);
             }
             TableFactor::UnpivotExpr { .. } | TableFactor::SemanticView { .. } => {
-                self.reading.uncertain("a table is made in a way that is not read");
+                self.reading
+                    .uncertain("a table is made in a way that is not read");
             }
         }
     }
@@ -202,7 +206,9 @@ impl Walk<'_> {
     pub(super) fn check_factor(&mut self, factor: &TableFactor) {
         match factor {
             TableFactor::Table {
-                name, args: Some(args), ..
+                name,
+                args: Some(args),
+                ..
             } => {
                 self.functions.insert(address(name));
                 self.call(name);
@@ -212,7 +218,9 @@ impl Walk<'_> {
                 self.call(name);
                 self.wildcard_arguments(args);
             }
-            TableFactor::Table { name, args: None, .. } if super::functions::is_virtual_table(name, self.setting) => {
+            TableFactor::Table { name, args: None, .. }
+                if super::functions::is_virtual_table(name, self.setting) =>
+            {
                 self.reading.risk(Risk::Execution);
                 self.reading
                     .uncertain("a table of SQLite's own reads files or raw pages");
@@ -224,7 +232,9 @@ impl Walk<'_> {
     /// `f(*)` in FROM reaches everything.
     fn wildcard_arguments(&mut self, args: &[FunctionArg]) {
         let whole = args.iter().any(|arg| {
-            let (FunctionArg::Named { arg, .. } | FunctionArg::ExprNamed { arg, .. } | FunctionArg::Unnamed(arg)) = arg;
+            let (FunctionArg::Named { arg, .. }
+            | FunctionArg::ExprNamed { arg, .. }
+            | FunctionArg::Unnamed(arg)) = arg;
             !matches!(arg, FunctionArgExpr::Expr(_))
         });
         if whole {

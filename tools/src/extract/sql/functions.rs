@@ -19,7 +19,10 @@ static SECTIONS: LazyLock<HashMap<&'static str, HashSet<&'static str>>> = LazyLo
         let line = line.split('#').next().unwrap_or_default().trim();
         match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(name) => current = name,
-            None => sections.entry(current).or_default().extend(line.split_whitespace()),
+            None => sections
+                .entry(current)
+                .or_default()
+                .extend(line.split_whitespace()),
         }
     }
     sections
@@ -50,7 +53,9 @@ fn lower(name: &ObjectName) -> Option<Vec<String>> {
 
 /// The last part of a name, lower case.
 pub(super) fn last_name(name: &ObjectName) -> String {
-    lower(name).and_then(|parts| parts.last().cloned()).unwrap_or_default()
+    lower(name)
+        .and_then(|parts| parts.last().cloned())
+        .unwrap_or_default()
 }
 
 /// Whether a function only computes from its arguments.

@@ -38,7 +38,9 @@ pub(super) fn check_text(text: &str, dialect: Dialect) -> Result<(), String> {
         return Err(format!("the SQL text holds {what}"));
     }
     if dialect == Dialect::Generic && has_tight_dashes(text) {
-        return Err("the SQL text holds '--' without a space after it, which databases read differently".to_owned());
+        return Err(
+            "the SQL text holds '--' without a space after it, which databases read differently".to_owned(),
+        );
     }
     Ok(())
 }
@@ -110,7 +112,10 @@ pub(super) fn check_tokens(tokens: &[TokenWithSpan], text: &str, dialect: Dialec
 /// Whether a token can put one expression or query inside another.
 fn is_link(token: &Token) -> bool {
     match token {
-        Token::Word(word) => !matches!(word.value.to_ascii_uppercase().as_str(), "NULL" | "TRUE" | "FALSE" | "DEFAULT"),
+        Token::Word(word) => !matches!(
+            word.value.to_ascii_uppercase().as_str(),
+            "NULL" | "TRUE" | "FALSE" | "DEFAULT"
+        ),
         Token::Whitespace(_)
         | Token::Comma
         | Token::Period
@@ -125,9 +130,9 @@ fn is_link(token: &Token) -> bool {
 
 fn check_token(token: &Token, text: &str, dialect: Dialect) -> Result<(), String> {
     let refused = match token {
-        Token::Whitespace(Whitespace::MultiLineComment(comment)) => comment
-            .contains("/*")
-            .then_some("a comment inside a comment"),
+        Token::Whitespace(Whitespace::MultiLineComment(comment)) => {
+            comment.contains("/*").then_some("a comment inside a comment")
+        }
         Token::DollarQuotedString(_) => (!matches!(dialect, Dialect::Postgres | Dialect::Snowflake))
             .then_some("text between dollar signs, which this database reads otherwise"),
         Token::Word(word) => {
@@ -174,7 +179,10 @@ fn check_neighbours(tokens: &[TokenWithSpan]) -> Result<(), String> {
                     token: Token::Number(..),
                     ..
                 },
-                TokenWithSpan { token: Token::Word(_), .. }
+                TokenWithSpan {
+                    token: Token::Word(_),
+                    ..
+                }
             ]
         )
     });

@@ -33,7 +33,11 @@ impl TableName {
                 }
             }
             [.., inner, _] => {
-                let inner = if inner.is_empty() { default.unwrap_or("") } else { inner };
+                let inner = if inner.is_empty() {
+                    default.unwrap_or("")
+                } else {
+                    inner
+                };
                 uris.push(format!("table://{inner}.{table}"));
                 if self.path.len() > 2 {
                     uris.push(format!("table://{}", self.path.join(".")));

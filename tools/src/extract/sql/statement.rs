@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{
     Assignment, AssignmentTarget, CopySource, Delete, FromTable, Insert, Merge, MergeAction, MergeInsertKind,
-    MergeUpdateKind, ObjectName, OnConflictAction, OnInsert, OutputClause, SelectItem, Statement, TableObject, Update,
-    UpdateTableFromKind,
+    MergeUpdateKind, ObjectName, OnConflictAction, OnInsert, OutputClause, SelectItem, Statement,
+    TableObject, Update, UpdateTableFromKind,
 };
 
 use super::dialect::Named;
@@ -147,7 +147,8 @@ impl Walk<'_> {
     fn update_tables(&mut self, update: &Update) -> Vec<Visible> {
         let mut tables = self.tables_of(std::slice::from_ref(&update.table), Target::Written);
         self.assigned(&update.assignments, &tables);
-        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = &update.from {
+        if let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = &update.from
+        {
             tables.extend(self.tables_of(from, Target::Source));
         }
         if update.settings.is_some() {
@@ -190,7 +191,8 @@ impl Walk<'_> {
         for clause in &merge.clauses {
             match &clause.action {
                 MergeAction::Insert(insert) => {
-                    let by_name = !insert.columns.is_empty() && matches!(insert.kind, MergeInsertKind::Values(_));
+                    let by_name =
+                        !insert.columns.is_empty() && matches!(insert.kind, MergeInsertKind::Values(_));
                     if !by_name {
                         self.reading.all_columns();
                     }
@@ -258,7 +260,10 @@ impl Walk<'_> {
         if from_output.is_some_and(|(_, into)| into) {
             self.doubt("OUTPUT … INTO writes its result somewhere");
         }
-        for items in [returning, from_output.map(|(items, _)| items)].into_iter().flatten() {
+        for items in [returning, from_output.map(|(items, _)| items)]
+            .into_iter()
+            .flatten()
+        {
             self.reading.risk(Risk::Read);
             self.result_columns(items);
         }

@@ -69,7 +69,10 @@ impl<'s> Walk<'s> {
 
     /// The name as it is compared; an odd one leaves the sets unknown.
     pub(super) fn fold(&mut self, ident: &sqlparser::ast::Ident, named: Named) -> Option<String> {
-        let folded = self.setting.dialect.folded(&ident.value, ident.quote_style, named);
+        let folded = self
+            .setting
+            .dialect
+            .folded(&ident.value, ident.quote_style, named);
         if folded.is_none() {
             self.reading
                 .uncertain("a name is too long, or letters of it are compared in ways that cannot be told");
@@ -173,7 +176,12 @@ impl<'s> Walk<'s> {
                     self.hidden.insert(address(&**query), Hidden::ItsQuery);
                 }
                 SetExpr::Table(table) => {
-                    let parts: Vec<_> = table.schema_name.iter().chain(&table.table_name).cloned().collect();
+                    let parts: Vec<_> = table
+                        .schema_name
+                        .iter()
+                        .chain(&table.table_name)
+                        .cloned()
+                        .collect();
                     let name = ObjectName::from(parts);
                     self.reading.risk(Risk::Read);
                     if !self.is_named_query(&name)
