@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
-use crate::hash::{Hash, HexError, decode, encode};
+use crate::hash::{Hash, HexError, decode, hex};
 use crate::link::Position;
 use crate::timestamp::Timestamp;
 
@@ -92,7 +92,7 @@ impl SignedCheckpoint {
     pub fn from_parts(text: String, signature: &[u8], key_id: String) -> Self {
         Self {
             text,
-            signature: encode(signature),
+            signature: hex(signature),
             key_id,
         }
     }
@@ -180,7 +180,7 @@ impl PublicKey {
     pub fn id(&self) -> String {
         let digest = Hash::of(&[self.key.as_bytes()]);
         let short = digest.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
-        encode(&short)
+        hex(&short)
     }
 
     /// Checks a checkpoint's signature, whatever key id it names, and reads the checkpoint.
@@ -206,7 +206,7 @@ impl PublicKey {
 
 impl std::fmt::Display for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&encode(self.key.as_bytes()))
+        f.write_str(&hex(self.key.as_bytes()))
     }
 }
 

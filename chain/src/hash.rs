@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::de::Error as _;
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -42,6 +43,16 @@ impl Hash {
         Self(digest.finalize().into())
     }
 
+    /// Its text, without a heap allocation: every record holds several.
+    fn text(&self) -> [u8; 64] {
+        let mut text = [0; 64];
+        let (pairs, _) = text.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(self.0) {
+            *pair = digits(byte);
+        }
+        text
+    }
+
     /// Reads 64 hexadecimal digits in lower case.
     pub(crate) fn from_hex(text: &[u8]) -> Result<Self, HexError> {
         decode(text).map(Self)
@@ -77,23 +88,31 @@ fn digit(byte: u8) -> u8 {
 }
 
 /// The hexadecimal text of bytes, in lower case.
-pub(crate) fn encode(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 0x0f])
-        .map(|nibble| {
-            char::from(if nibble < 10 {
-                b'0' + nibble
-            } else {
-                b'a' + nibble - 10
-            })
-        })
-        .collect()
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let [high, low] = digits(*byte);
+        text.push(char::from(high));
+        text.push(char::from(low));
+    }
+    text
+}
+
+/// The two hexadecimal digits of a byte.
+fn digits(byte: u8) -> [u8; 2] {
+    let digit = |nibble: u8| {
+        if nibble < 10 {
+            b'0' + nibble
+        } else {
+            b'a' + nibble - 10
+        }
+    };
+    [digit(byte >> 4), digit(byte & 0x0f)]
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&encode(&self.0))
+        f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -119,7 +138,8 @@ impl From<[u8; 32]> for Hash {
 
 impl Serialize for Hash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&encode(&self.0))
+        let text = self.text();
+        serializer.serialize_str(std::str::from_utf8(&text).map_err(S::Error::custom)?)
     }
 }
 

@@ -6,7 +6,7 @@ use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::hash::{Hash, encode};
+use crate::hash::{Hash, hex};
 
 /// A place in the chain. Ordered: a later generation is after every number of an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl MacKey {
     /// The key whose id follows from itself, so that whoever has the key can name it: `trace-` and 16 digits that tell nothing of
     /// the key that could be tried out cheaply.
     pub fn from_text(key: &str) -> Option<Self> {
-        let digest = encode(&Sha256::digest(
+        let digest = hex(&Sha256::digest(
             [b"toolgate trace key id\n", key.as_bytes()].concat(),
         ));
         Self::new(format!("trace-{}", digest.get(..16)?), key.as_bytes())

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::hash::{Hash, encode};
+use crate::hash::{Hash, hex};
 use crate::record::RecordError;
 
 /// What can be erased without breaking the chain. The header holds only its salted digest, so that small values
@@ -55,7 +55,7 @@ impl Payload {
     /// A payload with nothing in it yet. `salt` must be random.
     pub fn new(salt: [u8; 16]) -> Self {
         Self {
-            salt: encode(&salt),
+            salt: hex(&salt),
             params: None,
             resources: None,
             columns: None,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::de::Error as _;
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
@@ -32,20 +33,42 @@ impl Timestamp {
     pub fn micros(self) -> i64 {
         self.0
     }
-}
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Its text. Written by hand: every record has one, and formatting machinery costs more than all of this.
+    fn text(self) -> [u8; 27] {
         let (seconds, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
         // INVARIANT: the range of the type lies within the range of OffsetDateTime.
         let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let (year, month, day) = time.to_calendar_date();
         let (hour, minute, second) = time.to_hms();
-        let month = u8::from(month);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
-        )
+        let fields = [
+            (0..4, i64::from(year)),
+            (5..7, i64::from(u8::from(month))),
+            (8..10, i64::from(day)),
+            (11..13, i64::from(hour)),
+            (14..16, i64::from(minute)),
+            (17..19, i64::from(second)),
+            (20..26, micros),
+        ];
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        for (place, value) in fields {
+            put_digits(text.get_mut(place).unwrap_or_default(), value);
+        }
+        text
+    }
+}
+
+/// Fills `place` with the last decimal digits of `value`, which is not negative.
+fn put_digits(place: &mut [u8], mut value: i64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(value % 10).unwrap_or_default();
+        value /= 10;
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -72,7 +95,8 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let text = self.text();
+        serializer.serialize_str(std::str::from_utf8(&text).map_err(S::Error::custom)?)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod control;
 pub mod gate;
 pub mod identity;
+mod link_thread;
 pub mod metrics;
 mod publish;
 pub mod registry;

@@ -32,7 +32,8 @@ struct File {
     config: Option<PathBuf>,
 }
 
-#[tokio::main]
+// One reactor for all calls; see `sidecar::run`.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Command::Run(file) = Arguments::parse().command;
     let filter = EnvFilter::try_from_env("TOOLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));

@@ -11,6 +11,7 @@ use net::tls::{ServerFiles, ServerTls, TlsError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::link_thread::LinkThread;
 use crate::start::{Options, StartError, start};
 
 /// Why the process ends with an error.
@@ -25,12 +26,16 @@ pub enum RunError {
     /// The certificate files cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// There is no thread for the link.
+    #[error("cannot start the thread that talks to the control plane: {0}")]
+    Link(#[source] io::Error),
     /// Signals cannot be taken.
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] io::Error),
 }
 
-/// Serves agents until SIGTERM or SIGINT, then drains.
+/// Serves agents until SIGTERM or SIGINT, then drains. Calls are served on the current runtime, which is meant to have one
+/// thread only; the link to the control plane has a thread of its own.
 ///
 /// # Errors
 /// When the sidecar cannot start or its address cannot be bound; nothing is served then.
@@ -54,7 +59,10 @@ pub async fn run(config: &Config) -> Result<(), RunError> {
         "port"
     };
     let listener = listen::bind(config.agent_address(), setting).await?;
-    let sidecar = start(Options::from_config(Arc::new(config.clone()))?)?;
+    let link = LinkThread::start().map_err(RunError::Link)?;
+    let mut options = Options::from_config(Arc::new(config.clone()))?;
+    options.link_runtime = Some(link.runtime().clone());
+    let sidecar = start(options)?;
     match listener.local_addr() {
         Ok(address) => tracing::info!(%address, tls = tls.is_some(), "sidecar serves agents"),
         Err(error) => tracing::info!(%error, "sidecar serves agents"),
@@ -72,6 +80,7 @@ pub async fn run(config: &Config) -> Result<(), RunError> {
     };
     tokio::join!(serving, ending);
     sidecar.shutdown().await;
+    drop(link);
     tasks.close();
     tasks.wait().await;
     Ok(())

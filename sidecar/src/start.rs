@@ -7,6 +7,7 @@ use axum::Router;
 use config::Config;
 use net::clock::Clock;
 use net::host::AllowedHosts;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::id::AgentId;
@@ -50,6 +51,8 @@ pub struct Options {
     pub launch_key: Option<LaunchKey>,
     /// Tells operators, where both planes share a port.
     pub operators: Option<OperatorCheck>,
+    /// Where the link to the control plane runs; on the current runtime by default.
+    pub link_runtime: Option<Handle>,
 }
 
 impl Options {
@@ -66,6 +69,7 @@ impl Options {
             bound_agent: None,
             launch_key: None,
             operators: None,
+            link_runtime: None,
         })
     }
 }
@@ -112,9 +116,13 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         bound_agent,
         launch_key,
         operators,
+        link_runtime,
     } = options;
     let spool = Spool::open(&settings::spool(&config, &clock))?;
-    let control = Control::start(&settings::control(&config, link, join, &clock), spool.clone())?;
+    let control = {
+        let _here = link_runtime.as_ref().map(Handle::enter);
+        Control::start(&settings::control(&config, link, join, &clock), spool.clone())?
+    };
     let upstreams = Arc::new(Upstreams::start(settings::upstreams(&config)));
     let registry = Registry::new();
     let (tasks, calls) = (TaskTracker::new(), TaskTracker::new());

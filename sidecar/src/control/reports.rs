@@ -22,7 +22,7 @@ const BATCH_RECORDS: usize = 2_000;
 /// Bytes of one batch.
 const BATCH_BYTES: usize = 1024 * 1024;
 /// Records gather this long, so that a busy sidecar sends batches and not singles.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(25);
 /// Records under way must be answered within this.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 

@@ -46,7 +46,8 @@ impl Gate {
     /// The intent of the call is in the spool when this returns.
     pub(super) async fn intend(&self, trail: &mut Trail, is_plain_read: bool) -> Result<(), Refusal> {
         let intent = Intent {
-            draft: trail.draft(),
+            source: &mut trail.record,
+            payload: &trail.payload,
             plain_read: is_plain_read,
         };
         let open = self

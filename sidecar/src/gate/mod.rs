@@ -39,7 +39,7 @@ pub use flight::CancelCause;
 pub use listing::Changes;
 pub use loops::{LoopDetector, LoopKey};
 pub use refusal::Refusal;
-pub use trace::{TraceContext, call_id, hex, random_bytes};
+pub use trace::{TraceContext, call_id, random_bytes};
 pub use verdict::Summary;
 
 use crate::agent::names::Names;

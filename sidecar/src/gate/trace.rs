@@ -1,7 +1,8 @@
 //! W3C trace context of one call, and the ids that are made here.
 
-use std::fmt::Write as _;
+use std::cell::RefCell;
 
+use chain::hash::hex;
 use net::clock::Clock;
 
 /// The trace that a call belongs to.
@@ -41,7 +42,15 @@ impl TraceContext {
 
     /// The `traceparent` for whom this call calls.
     pub fn traceparent(&self) -> String {
-        format!("00-{}-{}-{}", self.trace_id, self.span_id, self.flags)
+        [
+            "00-",
+            &self.trace_id,
+            "-",
+            &self.span_id,
+            "-",
+            &self.flags,
+        ]
+        .concat()
     }
 }
 
@@ -74,10 +83,50 @@ pub fn call_id(clock: &Clock) -> uuid::Uuid {
     uuid::Builder::from_unix_timestamp_millis(millis, &random_bytes()).into_uuid()
 }
 
+/// Random bytes that are drawn from the operating system at once; each is handed out once. A call needs some three times,
+/// and asking the operating system each time costs more than using them.
+const DRAWN: usize = 1024;
+
+/// Drawn bytes, and how many of them were handed out.
+struct Drawn {
+    bytes: [u8; DRAWN],
+    used: usize,
+}
+
+thread_local! {
+    static RANDOM: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; DRAWN], used: DRAWN }) };
+}
+
+impl Drawn {
+    /// Fills `out` with bytes that were not handed out before; `false`: there are none.
+    fn hand_out(&mut self, out: &mut [u8]) -> bool {
+        if self.used + out.len() > DRAWN {
+            if getrandom::fill(&mut self.bytes).is_err() {
+                return false;
+            }
+            self.used = 0;
+        }
+        let end = self.used + out.len();
+        let Some(fresh) = self.bytes.get_mut(self.used..end) else {
+            return false;
+        };
+        out.copy_from_slice(fresh);
+        // A salt must not be found in memory after its record.
+        fresh.fill(0);
+        self.used = end;
+        true
+    }
+}
+
 /// Random bytes of the operating system; when it has none, ids fall back to what the uuid library draws.
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0u8; N];
-    if getrandom::fill(&mut bytes).is_err() {
+    let is_filled = RANDOM.with(|drawn| {
+        drawn
+            .try_borrow_mut()
+            .is_ok_and(|mut drawn| drawn.hand_out(&mut bytes))
+    });
+    if !is_filled {
         for chunk in bytes.chunks_mut(16) {
             let fallback = uuid::Uuid::new_v4();
             for (byte, drawn) in chunk.iter_mut().zip(fallback.as_bytes()) {
@@ -88,14 +137,6 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Lower-case hex.
-pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
 
 #[cfg(test)]
 mod tests {
@@ -124,6 +165,12 @@ mod tests {
         ] {
             assert_eq!(TraceContext::begin(Some(text)).parent_span_id, None, "{text}");
         }
+    }
+
+    #[test]
+    fn random_bytes_are_handed_out_once() {
+        let drawn: std::collections::HashSet<[u8; 24]> = (0..1000).map(|_| random_bytes()).collect();
+        assert_eq!(drawn.len(), 1000);
     }
 
     #[test]

@@ -193,14 +193,6 @@ impl Trail {
         });
     }
 
-    /// What would be recorded if nothing more came.
-    pub(super) fn draft(&self) -> Draft {
-        Draft {
-            source: self.record.clone(),
-            payload: Some(self.payload.clone()),
-        }
-    }
-
     /// The record of the ended call, and the intent that it replaces.
     pub(super) fn end(mut self, ending: Ending) -> (Draft, Option<OpenCall>) {
         let elapsed = self.elapsed();

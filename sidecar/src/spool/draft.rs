@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chain::hash::Hash;
-use chain::payload::Payload;
+use chain::payload::{Payload, SealedPayload};
 use chain::record::SourceRecord;
 use chain::source::{Sealed, SourceChain};
 use chain::vocabulary::{Outcome, Reason};
@@ -32,22 +32,11 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(draft: Draft) -> Result<Self, SpoolError> {
         let Draft { mut source, payload } = draft;
-        let payload = match payload {
-            None => Bytes::new(),
-            Some(payload) => {
-                let sealed = payload.seal().map_err(|error| invalid(&error))?;
-                source.payload_digest = Some(sealed.digest);
-                sealed.text.into()
-            }
-        };
-        Ok(Self { source, payload })
-    }
-
-    /// The record of a call of which nothing more than this is known.
-    pub(super) fn interrupted(mut draft: Draft) -> Result<Self, SpoolError> {
-        draft.source.outcome = Outcome::Interrupted;
-        draft.source.reason = Some(Reason::Crash);
-        Self::new(draft)
+        let payload = payload.as_ref().map(seal).transpose()?;
+        Ok(Self {
+            payload: sealed_into(&mut source, payload),
+            source,
+        })
     }
 
     pub(super) fn from_statement(statement: &Statement) -> Result<Self, SpoolError> {
@@ -70,15 +59,16 @@ impl Prepared {
         })
     }
 
-    /// The record with the next number of an epoch, and the link for the one after it.
+    /// The record with the next number of an epoch, and the link for the one after it. May be called again with another
+    /// place when this one was not used.
     pub(super) fn numbered(
-        &self,
+        &mut self,
         place: SourceChain,
         namespace: &str,
         agents: &[Glob],
     ) -> Result<(Statement, Sealed), SpoolError> {
         let mut place = place;
-        let mut source = self.source.clone();
+        let source = &mut self.source;
         if !namespace.is_empty() {
             namespace.clone_into(&mut source.namespace);
         }
@@ -88,7 +78,7 @@ impl Prepared {
         if source.agent.as_ref().is_some_and(is_foreign) {
             source.agent = None;
         }
-        let mut sealed = place.seal(&mut source).map_err(|error| invalid(&error))?;
+        let mut sealed = place.seal(source).map_err(|error| invalid(&error))?;
         let statement = Statement {
             source: std::mem::take(&mut sealed.text).into(),
             payload: self.payload.clone(),
@@ -100,6 +90,34 @@ impl Prepared {
     pub(super) fn size_hint(&self) -> u64 {
         2048 + self.payload.len() as u64
     }
+}
+
+/// What is to be recorded of a call when nothing more becomes known of it. `source` and `payload` are left as they were, but for
+/// the payload's digest.
+pub(super) fn interrupted(
+    source: &mut SourceRecord,
+    payload: &Payload,
+) -> Result<Statement, SpoolError> {
+    let payload = sealed_into(source, Some(seal(payload)?));
+    let (outcome, reason) = (source.outcome, source.reason);
+    source.outcome = Outcome::Interrupted;
+    source.reason = Some(Reason::Crash);
+    let encoded = source.encode();
+    source.outcome = outcome;
+    source.reason = reason;
+    Ok(Statement {
+        source: encoded.map_err(|error| invalid(&error))?.into(),
+        payload,
+    })
+}
+
+fn seal(payload: &Payload) -> Result<SealedPayload, SpoolError> {
+    payload.seal().map_err(|error| invalid(&error))
+}
+
+fn sealed_into(source: &mut SourceRecord, payload: Option<SealedPayload>) -> Bytes {
+    source.payload_digest = payload.as_ref().map(|sealed| sealed.digest);
+    payload.map_or_else(Bytes::new, |sealed| sealed.text.into())
 }
 
 /// The link of the first record of an epoch.

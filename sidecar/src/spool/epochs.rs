@@ -132,7 +132,7 @@ impl Log {
     fn number_drafts(&mut self) -> Result<(), SpoolError> {
         while let Some((&key, held)) = self.drafts.first_key_value() {
             match Prepared::from_statement(&held.statement) {
-                Ok(prepared) => self.number(key, &prepared).map(|_| ())?,
+                Ok(mut prepared) => self.number(key, &mut prepared).map(|_| ())?,
                 Err(error) => tracing::error!(%error, "a kept record cannot be read and is left out"),
             }
             self.drafts.remove(&key);

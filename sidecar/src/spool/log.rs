@@ -99,9 +99,9 @@ impl Log {
     }
 
     /// Ends the call with this key by its record. A record that cannot be written now is written before anything else begins.
-    pub(super) fn finish(&mut self, key: Key, prepared: Prepared) -> Result<Recorded, SpoolError> {
+    pub(super) fn finish(&mut self, key: Key, mut prepared: Prepared) -> Result<Recorded, SpoolError> {
         let _ = self.write_backlog();
-        match self.number(key, &prepared) {
+        match self.number(key, &mut prepared) {
             Ok(recorded) => {
                 self.release(key);
                 Ok(recorded)
@@ -114,14 +114,14 @@ impl Log {
     }
 
     /// Appends the record of a call that had no intent.
-    pub(super) fn record(&mut self, prepared: &Prepared) -> Result<Recorded, SpoolError> {
+    pub(super) fn record(&mut self, mut prepared: Prepared) -> Result<Recorded, SpoolError> {
         self.write_backlog()?;
         self.check_room(prepared.size_hint() + RECORD_ALLOWANCE)?;
         if self.current.is_none() && self.drafts.len() >= MAX_DRAFTS {
             return Err(self.full());
         }
         let key = self.take_key();
-        self.number(key, prepared)
+        self.number(key, &mut prepared)
     }
 
     /// The statement of an open call.
@@ -134,7 +134,7 @@ impl Log {
     }
 
     /// Gives the next number, or keeps a draft while there is no epoch.
-    pub(super) fn number(&mut self, key: Key, prepared: &Prepared) -> Result<Recorded, SpoolError> {
+    pub(super) fn number(&mut self, key: Key, prepared: &mut Prepared) -> Result<Recorded, SpoolError> {
         let current = self.current.and_then(|epoch| self.epochs.get(&epoch)).cloned();
         let Some(mark) = current else {
             let statement = prepared.statement()?;
@@ -179,8 +179,8 @@ impl Log {
 
     /// Writes what could not be written earlier.
     pub(super) fn write_backlog(&mut self) -> Result<(), SpoolError> {
-        while let Some((key, prepared)) = self.backlog.pop_front() {
-            match self.number(key, &prepared) {
+        while let Some((key, mut prepared)) = self.backlog.pop_front() {
+            match self.number(key, &mut prepared) {
                 Ok(_) => self.release(key),
                 Err(error) => {
                     self.backlog.push_front((key, prepared));

@@ -26,6 +26,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chain::payload::Payload;
+use chain::record::SourceRecord;
 use net::clock::Clock;
 use tokio::sync::Notify;
 
@@ -85,9 +87,12 @@ impl Options {
 
 /// What is about to be forwarded.
 #[derive(Debug)]
-pub struct Intent {
-    /// What is known of the call. It becomes the record, with outcome `interrupted`, when nothing else does.
-    pub draft: Draft,
+pub struct Intent<'a> {
+    /// What is known of the call. It becomes the record, with outcome `interrupted`, when nothing else does. Gets the payload's
+    /// digest.
+    pub source: &'a mut SourceRecord,
+    /// The erasable part, already redacted.
+    pub payload: &'a Payload,
     /// Under [`SyncMode::Auto`] a plain read does not wait for the disk.
     pub plain_read: bool,
 }
@@ -157,8 +162,8 @@ impl Spool {
     ///
     /// # Errors
     /// The intent is not kept: deny the call with `audit_unavailable`.
-    pub async fn begin(&self, intent: Intent) -> Result<OpenCall, SpoolError> {
-        let statement = Prepared::interrupted(intent.draft)?.statement()?;
+    pub async fn begin(&self, intent: Intent<'_>) -> Result<OpenCall, SpoolError> {
+        let statement = draft::interrupted(intent.source, intent.payload)?;
         let (key, position) = self.with_log(|log| log.begin(statement))?;
         let call = OpenCall::new(self.clone(), key);
         let waits_for_disk = match self.inner.sync {
@@ -178,7 +183,7 @@ impl Spool {
     /// The record is not kept; the call stays refused.
     pub fn record(&self, draft: Draft) -> Result<Recorded, SpoolError> {
         let prepared = Prepared::new(draft)?;
-        let recorded = self.with_log(|log| log.record(&prepared))?;
+        let recorded = self.with_log(|log| log.record(prepared))?;
         self.announce();
         Ok(recorded)
     }

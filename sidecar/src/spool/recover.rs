@@ -130,7 +130,7 @@ fn interrupt(log: &mut Log, open: HashMap<Key, Held>) -> Result<(), SpoolError> 
             continue;
         }
         match Prepared::from_statement(&held.statement) {
-            Ok(prepared) => log.number(key, &prepared).map(|_| ())?,
+            Ok(mut prepared) => log.number(key, &mut prepared).map(|_| ())?,
             Err(error) => {
                 tracing::error!(%error, "the intent of a cut-off call cannot be read and is left out")
             }

@@ -51,15 +51,18 @@ fn draft(id: &str, outcome: Outcome) -> Draft {
     }
 }
 
-fn intent(id: &str) -> Intent {
-    Intent {
-        draft: draft(id, Outcome::Ok),
+async fn try_begin(spool: &Spool, id: &str) -> Result<OpenCall, SpoolError> {
+    let Draft { mut source, payload } = draft(id, Outcome::Ok);
+    let intent = Intent {
+        source: &mut source,
+        payload: &payload.unwrap(),
         plain_read: false,
-    }
+    };
+    spool.begin(intent).await
 }
 
 async fn begin(spool: &Spool, id: &str) -> OpenCall {
-    spool.begin(intent(id)).await.unwrap()
+    try_begin(spool, id).await.unwrap()
 }
 
 /// What a crash does: nothing is ended, the lock goes.
@@ -299,7 +302,7 @@ async fn a_full_spool_begins_nothing_and_still_takes_the_records_of_what_has_beg
     spool.open_epoch(&grant(1)).unwrap();
     let mut open = Vec::new();
     let refused = loop {
-        match spool.begin(intent("x")).await {
+        match try_begin(&spool, "x").await {
             Ok(call) => open.push(call),
             Err(error) => break error,
         }
@@ -490,7 +493,7 @@ async fn replay(acts: Vec<Act>) {
         match act {
             Act::Begin => {
                 let id = fresh();
-                if let Ok(call) = spool.begin(intent(&id)).await {
+                if let Ok(call) = try_begin(&spool, &id).await {
                     open_calls.push((id, call));
                 }
             }

@@ -11,7 +11,9 @@ use tools::id::{AgentId, UserId};
 
 use super::envelope::RequestId;
 use super::version::Legacy;
-use crate::gate::{hex, random_bytes};
+use chain::hash::hex;
+
+use crate::gate::random_bytes;
 use crate::identity::Identity;
 
 /// One client's session.

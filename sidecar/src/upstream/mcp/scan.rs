@@ -36,6 +36,10 @@ impl Member<'_> {
     /// Whether a reader that matches keys without regard to case takes the key for `name`.
     #[must_use]
     pub fn passes_for(&self, name: &str) -> bool {
+        if self.key.is_ascii() && name.is_ascii() && !self.key.contains(&b'\\') {
+            // Among ASCII texts, folding is about nothing but the case of letters.
+            return self.key.eq_ignore_ascii_case(name.as_bytes());
+        }
         self.unescaped()
             .is_none_or(|key| policy::evaluate::equal_when_folded(&key, name))
     }
