@@ -32,7 +32,9 @@ impl Gate {
                     self.control
                         .quotas()
                         .attempt(policy.as_str(), agent.as_str(), per_minute.get());
-                attempt.await.map_err(|limited| rate_limited(&limited))?;
+                Box::pin(attempt)
+                    .await
+                    .map_err(|limited| rate_limited(&limited))?;
             }
         }
         Ok(())
@@ -52,9 +54,11 @@ impl Gate {
                     .control
                     .quotas()
                     .reserve(policy.as_str(), agent.as_str(), total.get());
-                reserved
-                    .0
-                    .push(reservation.await.map_err(|limited| rate_limited(&limited))?);
+                reserved.0.push(
+                    Box::pin(reservation)
+                        .await
+                        .map_err(|limited| rate_limited(&limited))?,
+                );
             }
         }
         Ok(reserved)

@@ -75,10 +75,10 @@ impl Gate {
         let approved = match verdict {
             Verdict::Allowed(allowed) => Err(allowed),
             Verdict::NeedsPerson(proof) => {
-                self.peek_total(&view, &subject).await?;
-                Ok(self
-                    .approved(proof, &subject, &decision, request, trail, key)
-                    .await?)
+                Box::pin(self.peek_total(&view, &subject)).await?;
+                // Boxed, as the claim is: what waits for people must not make the state of every call larger.
+                let asking = self.approved(proof, &subject, &decision, request, trail, key);
+                Ok(Box::pin(asking).await?)
             }
         };
         let reserved = self.reserve_total(&view, &subject).await?;
@@ -87,7 +87,7 @@ impl Gate {
         let registered = self.in_flight.register(parked, request.cancel.clone());
         let basis = match approved {
             Err(allowed) => Basis::Allowed(allowed),
-            Ok(approved) => Basis::Claimed(self.claim(approved, trail).await?),
+            Ok(approved) => Basis::Claimed(Box::pin(self.claim(approved, trail)).await?),
         };
         let permit = self.permit(registered, basis, &subject, view.revision, trail)?;
         if permit.registered().flight.is_cancelled() {

@@ -42,15 +42,7 @@ impl TraceContext {
 
     /// The `traceparent` for whom this call calls.
     pub fn traceparent(&self) -> String {
-        [
-            "00-",
-            &self.trace_id,
-            "-",
-            &self.span_id,
-            "-",
-            &self.flags,
-        ]
-        .concat()
+        ["00-", &self.trace_id, "-", &self.span_id, "-", &self.flags].concat()
     }
 }
 
@@ -136,7 +128,6 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     }
     bytes
 }
-
 
 #[cfg(test)]
 mod tests {

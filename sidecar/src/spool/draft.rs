@@ -94,10 +94,7 @@ impl Prepared {
 
 /// What is to be recorded of a call when nothing more becomes known of it. `source` and `payload` are left as they were, but for
 /// the payload's digest.
-pub(super) fn interrupted(
-    source: &mut SourceRecord,
-    payload: &Payload,
-) -> Result<Statement, SpoolError> {
+pub(super) fn interrupted(source: &mut SourceRecord, payload: &Payload) -> Result<Statement, SpoolError> {
     let payload = sealed_into(source, Some(seal(payload)?));
     let (outcome, reason) = (source.outcome, source.reason);
     source.outcome = Outcome::Interrupted;

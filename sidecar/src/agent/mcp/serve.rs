@@ -176,7 +176,9 @@ async fn serve(
     let limits = state.limits;
     let document = match envelope::parse(&body, limits.message_bytes, limits.argument_depth) {
         Ok(document) => document,
-        Err(error) => return call::unreadable(&state, &headers, &identity, &body, error).await,
+        Err(error) => {
+            return Box::pin(call::unreadable(&state, &headers, &identity, &body, error)).await;
+        }
     };
     match envelope::read(document.root()) {
         Ok(Message::Request { id, method, params }) => {

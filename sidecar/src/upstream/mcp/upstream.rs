@@ -136,8 +136,8 @@ impl McpUpstream {
         match Link::call(&session, request, forwards_identity).await {
             // The upstream refused the session before it looked at the call.
             Err(Failure::SessionExpired) => {
-                let session = self.renewed(session.number).await?;
-                let answer = Link::call(&session, request, forwards_identity).await?;
+                let session = Box::pin(self.renewed(session.number)).await?;
+                let answer = Box::pin(Link::call(&session, request, forwards_identity)).await?;
                 Ok((answer, session))
             }
             outcome => Ok((outcome?, session)),

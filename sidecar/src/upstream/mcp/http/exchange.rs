@@ -109,7 +109,7 @@ impl HttpLink {
                 _ => return Ok(exchange),
             };
             target = self.followed(location)?;
-            self.discard(exchange).await;
+            Box::pin(self.discard(exchange)).await;
         }
         Err(Failure::Protocol(format!(
             "it redirects more than {MAX_REDIRECTS} times; correct its url"
@@ -140,7 +140,7 @@ impl HttpLink {
                 },
             }
         }
-        let mut connection = self.pool.connect().await?;
+        let mut connection = Box::pin(self.pool.connect()).await?;
         match connection.sender.send_request(request).await {
             Ok(response) => Ok(exchange(response, connection)),
             Err(error) => Err(lost(&error)),

@@ -39,9 +39,9 @@ impl HttpLink {
     ) -> Result<Reply, Failure> {
         let session_id = exchange.head.headers.get(SESSION_ID).cloned();
         let answer = if !exchange.status().is_success() {
-            self.refusal(exchange, wire).await?
+            Box::pin(self.refusal(exchange, wire)).await?
         } else if exchange.is("text/event-stream") {
-            self.stream(exchange, wire, id, progress).await?
+            Box::pin(self.stream(exchange, wire, id, progress)).await?
         } else if exchange.is("application/json") {
             let text = exchange.whole(self.limits.message_bytes).await?;
             self.pool.give(exchange.connection);
