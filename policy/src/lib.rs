@@ -7,6 +7,7 @@
 //! - [`glob`] holds the patterns of the policy language.
 //! - [`compile`] makes a [`PolicySet`] that resolves and keeps plans.
 //! - [`decide`] is the decision; [`evaluate`] is whether a rule holds, in three values.
+//! - [`edit`] changes one tool's action in a document's text and leaves every other byte alone.
 //! - [`foresee`] is what can be said about a tool before any call; [`explain`] says why a rule held or not.
 //! - [`approval`] and [`stop`] are state machines.
 //! - [`lint`], [`suite`], [`diff`], [`replay`] and [`why`] are the author's tools, over the tools of a [`catalogue`].
@@ -18,6 +19,7 @@ pub mod compile;
 pub mod decide;
 pub mod diff;
 pub mod document;
+pub mod edit;
 pub mod evaluate;
 pub mod explain;
 pub mod foresee;

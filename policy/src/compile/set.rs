@@ -131,6 +131,12 @@ impl PolicySet {
             .collect()
     }
 
+    /// The enforced standard policies of an agent in a namespace, in the order in which they are walked.
+    pub fn walked(&self, namespace: &Namespace, agent: &AgentId) -> Vec<Arc<Policy>> {
+        let found = self.indexes.standard.matching(namespace.as_str(), agent.as_str());
+        found.into_iter().map(|found| found.policy).collect()
+    }
+
     /// The policy of a name.
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
         self.policies.get(name)

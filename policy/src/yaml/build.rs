@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Seen;
 use std::sync::Arc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
+use super::extent::{Extent, mark};
 use super::problem::{Problem, Problems};
 use super::scalar;
-use super::value::{Entry, Map, Mark, Node, Value};
+use super::value::{Entry, Layout, Map, Mark, Node, Style, Value};
 
 /// The longest text that is read.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -36,34 +37,19 @@ pub fn load(file: &str, text: &str) -> Result<Vec<Value>, Vec<Problem>> {
     for event in Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         match event {
             Ok((event, span)) => {
-                if builder.take(event, mark(&span)).is_err() {
+                if builder.take(event, Extent::of(&span)).is_err() {
                     break;
                 }
             }
             Err(error) => {
                 let at = error.marker();
-                let place = Mark {
-                    line: to_u32(at.line()),
-                    column: to_u32(at.col() + 1),
-                };
-                problems.add(place, "", format!("not valid YAML: {}", error.info()), None);
+                problems.add(mark(at), "", format!("not valid YAML: {}", error.info()), None);
                 break;
             }
         }
     }
     let documents = builder.documents;
     problems.into_result(Some(documents))
-}
-
-fn mark(span: &Span) -> Mark {
-    Mark {
-        line: to_u32(span.start.line()),
-        column: to_u32(span.start.col() + 1),
-    }
-}
-
-fn to_u32(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The reading cannot go on; the problem was reported.
@@ -82,6 +68,7 @@ enum Content {
 struct Open {
     content: Content,
     mark: Mark,
+    layout: Layout,
     path: Arc<str>,
     anchor: usize,
     size: usize,
@@ -117,17 +104,17 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, mark: Mark) -> Result<(), Stopped> {
+    fn take(&mut self, event: Event<'_>, extent: Extent) -> Result<(), Stopped> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(&text, style, anchor, tag.as_deref(), mark)
+                self.scalar(&text, style, anchor, tag.as_deref(), extent)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.refuse_tag(tag.as_deref(), mark);
-                self.start(Content::Seq(Vec::new()), anchor, mark)
+                self.refuse_tag(tag.as_deref(), extent.start);
+                self.start(Content::Seq(Vec::new()), anchor, tag.is_some(), extent)
             }
             Event::MappingStart(anchor, tag) => {
-                self.refuse_tag(tag.as_deref(), mark);
+                self.refuse_tag(tag.as_deref(), extent.start);
                 self.start(
                     Content::Map {
                         map: Map::default(),
@@ -135,11 +122,12 @@ impl<'p> Builder<'p> {
                         lines: HashMap::new(),
                     },
                     anchor,
-                    mark,
+                    tag.is_some(),
+                    extent,
                 )
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
-            Event::Alias(id) => self.alias(id, mark),
+            Event::SequenceEnd | Event::MappingEnd => self.end(extent.end),
+            Event::Alias(id) => self.alias(id, extent),
             Event::DocumentStart(_) => {
                 self.anchors.clear();
                 Ok(())
@@ -154,8 +142,9 @@ impl<'p> Builder<'p> {
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
-        mark: Mark,
+        extent: Extent,
     ) -> Result<(), Stopped> {
+        let mark = extent.start;
         if self.wants_key() {
             return self.key(text.to_owned(), mark);
         }
@@ -173,7 +162,23 @@ impl<'p> Builder<'p> {
                 Node::Null
             })
         };
-        self.place(Value { node, mark, path }, anchor, Size { total: 1, new: 1 })
+        let style = match style {
+            ScalarStyle::Plain => Style::Plain,
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Style::Lines,
+        };
+        let layout = Layout {
+            end: extent.end,
+            style,
+            is_decorated: anchor != 0 || tag.is_some(),
+        };
+        let value = Value {
+            node,
+            mark,
+            layout,
+            path,
+        };
+        self.place(value, anchor, Size { total: 1, new: 1 })
     }
 
     /// Whether the next event is a key of an open mapping.
@@ -215,7 +220,14 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    fn start(&mut self, content: Content, anchor: usize, mark: Mark) -> Result<(), Stopped> {
+    fn start(
+        &mut self,
+        content: Content,
+        anchor: usize,
+        is_tagged: bool,
+        extent: Extent,
+    ) -> Result<(), Stopped> {
+        let mark = extent.start;
         if self.wants_key() {
             self.problems
                 .add(mark, "", "a key must be a string".to_owned(), None);
@@ -230,6 +242,7 @@ impl<'p> Builder<'p> {
         self.open.push(Open {
             content,
             mark,
+            layout: extent.collection(anchor != 0 || is_tagged),
             path,
             anchor,
             size: 1,
@@ -237,7 +250,7 @@ impl<'p> Builder<'p> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Stopped> {
+    fn end(&mut self, end: Mark) -> Result<(), Stopped> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
@@ -253,6 +266,7 @@ impl<'p> Builder<'p> {
             Value {
                 node,
                 mark: open.mark,
+                layout: Layout { end, ..open.layout },
                 path: open.path,
             },
             open.anchor,
@@ -260,7 +274,8 @@ impl<'p> Builder<'p> {
         )
     }
 
-    fn alias(&mut self, id: usize, mark: Mark) -> Result<(), Stopped> {
+    fn alias(&mut self, id: usize, extent: Extent) -> Result<(), Stopped> {
+        let mark = extent.start;
         if self.wants_key() {
             self.problems
                 .add(mark, "", "a key must be a string, not an alias".to_owned(), None);
@@ -280,8 +295,18 @@ impl<'p> Builder<'p> {
             return self.too_many(mark);
         };
         let path = self.next_path();
+        let layout = Layout {
+            end: extent.end,
+            style: Style::Alias,
+            is_decorated: true,
+        };
         self.place(
-            Value { node, mark, path },
+            Value {
+                node,
+                mark,
+                layout,
+                path,
+            },
             0,
             Size {
                 total: size,

@@ -7,6 +7,7 @@
 //! ```
 
 mod build;
+mod extent;
 mod problem;
 mod reader;
 mod scalar;
@@ -15,7 +16,7 @@ mod value;
 pub use build::{MAX_BYTES, MAX_DEPTH, MAX_NODES, load};
 pub use problem::{Problem, Problems};
 pub use reader::MapReader;
-pub use value::{Entry, Kind, Map, Mark, Node, Value};
+pub use value::{Entry, Kind, Layout, Map, Mark, Node, Style, Value};
 
 #[cfg(test)]
 mod tests;

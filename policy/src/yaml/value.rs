@@ -11,11 +11,40 @@ pub struct Mark {
     pub column: u32,
 }
 
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A scalar without quotes; a value that is not written at all is one too.
+    Plain,
+    /// A scalar in single or double quotes.
+    Quoted,
+    /// A scalar of whole lines, behind `|` or `>`. It ends where the text after it starts, or its line does.
+    Lines,
+    /// A list or mapping by indentation. It ends where what it holds ends.
+    Block,
+    /// A list or mapping in brackets.
+    Flow,
+    /// `*name`: what is inside stands elsewhere.
+    Alias,
+}
+
+/// Where a value ends, and how it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Behind its last character; says nothing for [`Style::Block`].
+    pub end: Mark,
+    /// How it is written.
+    pub style: Style,
+    /// Whether it has an anchor or a tag.
+    pub is_decorated: bool,
+}
+
 /// A value with its place and the way to it.
 #[derive(Debug, Clone)]
 pub struct Value {
     pub(super) node: Node,
     pub(super) mark: Mark,
+    pub(super) layout: Layout,
     pub(super) path: Arc<str>,
 }
 
@@ -92,6 +121,11 @@ impl Value {
     /// Where the value starts.
     pub fn mark(&self) -> Mark {
         self.mark
+    }
+
+    /// Where the value ends, and how it is written.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// The line on which the value starts, from 1.
