@@ -248,13 +248,15 @@ impl<'w> Live<'w> {
         self.was_useful = true;
     }
 
-    fn replace_stops(&self, stops: proto::v1::StopSet, generation: u64) {
+    fn replace_stops(&mut self, stops: proto::v1::StopSet, generation: u64) {
         let shared = &self.watch.shared;
         let held = shared.in_force.stops().generation();
         let stops = StopSet::new(stops, generation.max(held));
         if shared.in_force.replace_stops(stops) {
             // Wakes the keeper: a restart must find the stop.
             self.watch.newest.send_modify(|_| {});
+            // Says at once which stops hold here: somebody may wait for it.
+            self.ping();
         }
     }
 

@@ -325,3 +325,21 @@ async fn a_checkpoint_behind_the_one_that_is_held_opens_a_stream_that_states_wha
     );
     assert!(watch.next().await.is_none_or(|said| said.message.is_some()));
 }
+
+#[tokio::test]
+async fn a_stop_is_acknowledged_at_once() {
+    let (_rig, mut watch, _) = in_force().await;
+    let told = std::time::Instant::now();
+    watch
+        .tell(message(v1::watch_response::Message::Stops(stop(
+            7,
+            v1::stop::Scope::All(true),
+        ))))
+        .await;
+    while watch.ping().await.stop_sequence != 7 {}
+    assert!(
+        told.elapsed() < Duration::from_secs(1),
+        "not with the next of the pings, of which one comes in two seconds: {:?}",
+        told.elapsed()
+    );
+}
