@@ -161,6 +161,7 @@ fn settings(config: &Config) -> FleetSettings {
         approval_ttl_ms: millis(config.approval.ttl_seconds),
         approval_rest_hold_ms: millis(config.approval.rest_hold_seconds),
         approval_wait_ms: millis(config.approval.wait_seconds),
+        approval_max_pending: config.approval.max_pending,
         loop_plain_reads: config.r#loop.max.unwrap_or(defaults.loop_plain_reads),
         loop_others: config.r#loop.max.unwrap_or(defaults.loop_others),
     }

@@ -71,6 +71,8 @@ pub struct FleetSettings {
     pub approval_rest_hold_ms: u64,
     /// How long an MCP call waits for a resolution before it is answered.
     pub approval_wait_ms: u64,
+    /// Questions of one agent in one namespace that may be pending at once; a call beyond them is denied.
+    pub approval_max_pending: u32,
     /// Equal plain reads in 10 s before a loop is seen.
     pub loop_plain_reads: u32,
     /// Equal calls of other kinds in 10 s before a loop is seen.
@@ -90,6 +92,7 @@ impl Default for FleetSettings {
             approval_ttl_ms: 300_000,
             approval_rest_hold_ms: 60_000,
             approval_wait_ms: 0,
+            approval_max_pending: 100,
             loop_plain_reads: 20,
             loop_others: 3,
         }

@@ -63,6 +63,8 @@ section! {
         rest_hold_seconds: Duration as Seconds<0, 600> = "60",
         /// How long an MCP call waits before it answers that it needs approval.
         wait_seconds: Duration as Seconds<0, 10> = "0",
+        /// How many questions of one agent in one namespace may be open at once; a call that would ask one more is denied.
+        max_pending: u32 as Whole<u32, 1, 10000> = "100",
         /// Where questions go.
         channel: ApprovalChannel = "queue",
     }

@@ -112,6 +112,8 @@ fn check(settings: &FleetSettings) -> Result<(), Problem> {
         format!("approval_wait_ms: at most {LONGEST_WAIT_MS}")
     } else if settings.approval_rest_hold_ms > LONGEST_MS {
         format!("approval_rest_hold_ms: at most {LONGEST_MS}")
+    } else if settings.approval_max_pending == 0 {
+        "approval_max_pending must be at least 1".to_owned()
     } else if settings.loop_plain_reads == 0 || settings.loop_others == 0 {
         "loop_plain_reads and loop_others must be at least 1".to_owned()
     } else if !["full", "redacted", "digest"].contains(&settings.params.as_str()) {

@@ -56,6 +56,7 @@ impl Approvals for Service {
         let claims = super::authenticate(&self.core, request.metadata()).await?;
         let asked = request.into_inner();
         let binding = checked(&claims, asked.binding)?;
+        let settings = self.core.settings();
         let draft = ApprovalDraft {
             namespace: claims.namespace,
             sidecar: claims.sidecar,
@@ -71,12 +72,21 @@ impl Approvals for Service {
             resources: asked.resources,
             identity: asked.identity,
             floors: asked.floors,
-            timeout: Duration::from_millis(self.core.settings().approval_timeout_ms),
+            timeout: Duration::from_millis(settings.approval_timeout_ms),
         };
-        match self.core.store.open_approval(draft).await.map_err(store_status)? {
+        let opened = self
+            .core
+            .store
+            .open_approval(draft, settings.approval_max_pending)
+            .await
+            .map_err(store_status)?;
+        match opened {
             Opened::New(approval) | Opened::Joined(approval) => {
                 Ok(Response::new(approval.state(self.core.primary.database_now())))
             }
+            Opened::TooMany { pending } => Err(Refused::TooManyPending.status(format!(
+                "{pending} questions of this agent wait for people, which is as many as may (approval.max_pending)"
+            ))),
             Opened::Stopped { stop, reason } => {
                 Err(Refused::Stopped.status(format!("stop {stop} concerns this call: {reason}")))
             }

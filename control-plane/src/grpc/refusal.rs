@@ -14,6 +14,7 @@ pub(crate) enum Refused {
     GenerationChanged,
     VersionUnsupported,
     Stopped,
+    TooManyPending,
     DeniedByPolicy,
     AlreadyClaimed,
     Expired,
@@ -31,6 +32,7 @@ impl Refused {
             Self::GenerationChanged => "generation_changed",
             Self::VersionUnsupported => "version_unsupported",
             Self::Stopped => "stopped",
+            Self::TooManyPending => "too_many_pending",
             Self::DeniedByPolicy => "denied_by_policy",
             Self::AlreadyClaimed => "already_claimed",
             Self::Expired => "expired",
@@ -43,7 +45,7 @@ impl Refused {
         match self {
             Self::StaleEpoch | Self::GenerationChanged => Code::Aborted,
             Self::Revoked | Self::OutOfScope => Code::PermissionDenied,
-            Self::SlowReceiver => Code::ResourceExhausted,
+            Self::SlowReceiver | Self::TooManyPending => Code::ResourceExhausted,
             Self::VersionUnsupported => Code::FailedPrecondition,
             Self::Stopped | Self::DeniedByPolicy | Self::AlreadyClaimed | Self::Expired => {
                 Code::FailedPrecondition

@@ -204,6 +204,11 @@ pub enum Opened {
     New(Approval),
     /// The same question is pending, or approved and unconsumed.
     Joined(Approval),
+    /// As many questions of this agent are pending as may be: nothing was opened.
+    TooMany {
+        /// How many.
+        pending: u32,
+    },
     /// A stop concerns the call: nothing was opened.
     Stopped {
         /// The stop's id.
@@ -318,8 +323,9 @@ pub struct ApprovalEvent {
 /// Approvals.
 #[async_trait]
 pub trait Approvals: Send + Sync {
-    /// Asks, or joins the same question that is pending or approved and unconsumed. An overdue one is ended first.
-    async fn open_approval(&self, draft: ApprovalDraft) -> StoreResult<Opened>;
+    /// Asks, or joins the same question that is pending or approved and unconsumed. An overdue one is ended first. A new question is
+    /// refused when its agent has `max_pending` of them in its namespace.
+    async fn open_approval(&self, draft: ApprovalDraft, max_pending: u32) -> StoreResult<Opened>;
 
     /// One by its id or a unique prefix; within a namespace, or in all.
     async fn approval(&self, id: &str, namespace: Option<&str>) -> StoreResult<Approval>;

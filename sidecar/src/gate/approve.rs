@@ -279,9 +279,26 @@ fn unavailable(error: &ApprovalError) -> Refusal {
     let reason = match error {
         ApprovalError::Refused { code, .. } if code == "stopped" => Reason::Stopped,
         ApprovalError::Refused { code, .. } if code == "denied_by_policy" => Reason::Policy,
+        ApprovalError::Refused { code, .. } if code == "too_many_pending" => Reason::RateLimited,
         ApprovalError::Unavailable { .. } | ApprovalError::Refused { .. } | ApprovalError::TooManyWaiters => {
             Reason::ApprovalUnavailable
         }
     };
     Refusal::new(reason, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_questions_are_a_denial_that_says_so() {
+        let refused = ApprovalError::Refused {
+            code: "too_many_pending".into(),
+            message: "100 questions of this agent wait for people".into(),
+        };
+        let refusal = unavailable(&refused);
+        assert_eq!(refusal.reason, Reason::RateLimited);
+        assert!(refusal.message.contains("100 questions"), "{}", refusal.message);
+    }
 }

@@ -12,6 +12,9 @@ use super::refusal::Refusal;
 use super::subject::Subject;
 use crate::control::{Freshness, PinStatus, Snapshot};
 
+/// How often a call that waits for a person may be asked for again in ten seconds, at least.
+const ASKED_AGAIN: u32 = 20;
+
 impl Gate {
     /// No emergency stop holds for the call.
     pub(super) fn not_stopped(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
@@ -59,8 +62,13 @@ impl Gate {
 
     /// The same call does not come too often.
     pub(super) fn not_looping(&self, key: LoopKey, limit: u32) -> Result<(), Refusal> {
-        let count = self.loops.count(key, self.clock.boot_now());
-        if count <= u64::from(limit) {
+        let came = self.loops.count(key, self.clock.boot_now());
+        let limit = if came.is_pending {
+            limit.max(ASKED_AGAIN)
+        } else {
+            limit
+        };
+        if came.times <= u64::from(limit) {
             return Ok(());
         }
         let refusal = Refusal::new(

@@ -26,8 +26,24 @@ struct State {
     young: HashMap<u64, Counter>,
     old: HashMap<u64, Counter>,
     since: u64,
-    /// Calls that wait for a person, and until when.
-    waiting: HashMap<u64, u64>,
+    /// Calls that wait for a person.
+    waiting: HashMap<u64, Waiting>,
+}
+
+/// One call that waits for a person: asking again is counted apart from calling.
+struct Waiting {
+    /// Second until which it waits at most.
+    until: u64,
+    asked: Counter,
+}
+
+/// How often a call came within the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Came {
+    /// How often, this time included.
+    pub times: u64,
+    /// It was asked for again while it waits for a person.
+    pub is_pending: bool,
 }
 
 /// Names equal calls.
@@ -75,15 +91,18 @@ impl LoopDetector {
         LoopKey(self.hasher.hash_one((agent, tool, arguments)))
     }
 
-    /// Counts one call at boot time `now`. Says how often the same call came within the window, this one included; 0
-    /// while it waits for a person, because asking again is no loop.
-    pub fn count(&self, LoopKey(key): LoopKey, now: Duration) -> u64 {
+    /// Counts one call at boot time `now`. While the call waits for a person, only what was asked in that time counts: asking again
+    /// is no loop of calls.
+    pub fn count(&self, LoopKey(key): LoopKey, now: Duration) -> Came {
         let second = now.as_secs();
         let mut state = self.lock();
         if !state.waiting.is_empty() {
-            state.waiting.retain(|_, until| *until > second);
-            if state.waiting.contains_key(&key) {
-                return 0;
+            state.waiting.retain(|_, waiting| waiting.until > second);
+            if let Some(waiting) = state.waiting.get_mut(&key) {
+                return Came {
+                    times: waiting.asked.add(second),
+                    is_pending: true,
+                };
             }
         }
         if second.saturating_sub(state.since) >= WINDOW as u64 || state.young.len() >= CAPACITY {
@@ -91,18 +110,22 @@ impl LoopDetector {
             state.since = second;
         }
         let kept = state.old.remove(&key);
-        state
-            .young
-            .entry(key)
-            .or_insert(kept.unwrap_or_default())
-            .add(second)
+        let counter = state.young.entry(key).or_insert(kept.unwrap_or_default());
+        Came {
+            times: counter.add(second),
+            is_pending: false,
+        }
     }
 
     /// The call waits for a person until boot time `until` at most.
     pub fn waits(&self, LoopKey(key): LoopKey, until: Duration) {
         let mut state = self.lock();
-        if state.waiting.len() < CAPACITY {
-            state.waiting.insert(key, until.as_secs());
+        let until = until.as_secs();
+        if let Some(waiting) = state.waiting.get_mut(&key) {
+            waiting.until = until;
+        } else if state.waiting.len() < CAPACITY {
+            let asked = Counter::default();
+            state.waiting.insert(key, Waiting { until, asked });
         }
     }
 
@@ -135,6 +158,10 @@ mod tests {
     }
 
     fn count(detector: &LoopDetector, arguments: &str, second: u64) -> u64 {
+        came(detector, arguments, second).times
+    }
+
+    fn came(detector: &LoopDetector, arguments: &str, second: u64) -> Came {
         detector.count(key(detector, arguments), Duration::from_secs(second))
     }
 
@@ -143,7 +170,11 @@ mod tests {
         let detector = LoopDetector::new();
         assert_eq!(count(&detector, "{}", 1), 1);
         detector.waits(key(&detector, "{}"), Duration::from_secs(300));
-        assert_eq!(count(&detector, "{}", 2), 0);
+        for times in 1..=30 {
+            let is_pending = true;
+            assert_eq!(came(&detector, "{}", 2), Came { times, is_pending });
+            detector.waits(key(&detector, "{}"), Duration::from_secs(300));
+        }
         detector.no_longer_waits(key(&detector, "{}"));
         assert_eq!(count(&detector, "{}", 3), 2);
         detector.waits(key(&detector, "{}"), Duration::from_secs(5));

@@ -136,6 +136,7 @@ async fn settings_change_field_by_field_and_lost_updates_are_refused() {
         r#"{"approval_wait_ms": 60000}"#,
         r#"{"params": "some"}"#,
         r#"{"loop_others": 0}"#,
+        r#"{"approval_max_pending": 0}"#,
         r#"{"staleness_write_ms": 1, "staleness_write_ms": 2}"#,
     ] {
         put(body).send(&world).await.problem(400);

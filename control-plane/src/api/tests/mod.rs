@@ -196,7 +196,7 @@ impl World {
             floors: Vec::new(),
             timeout: Duration::from_secs(300),
         };
-        match self.plane.core().store.open_approval(draft).await.unwrap() {
+        match self.plane.core().store.open_approval(draft, 100).await.unwrap() {
             Opened::New(approval) => approval.id,
             other => panic!("not opened: {other:?}"),
         }

@@ -51,7 +51,7 @@ pub(super) fn yes(ttl: Duration) -> Resolution {
 }
 
 pub(super) async fn opened(fixture: &Fixture, draft: ApprovalDraft) -> Approval {
-    match fixture.store.open_approval(draft).await.unwrap() {
+    match fixture.store.open_approval(draft, 100).await.unwrap() {
         Opened::New(approval) => approval,
         other => panic!("not new: {other:?}"),
     }
@@ -71,14 +71,16 @@ pub(super) async fn the_same_question_joins_while_it_is_open(fixture: &Fixture) 
     let other = fixture.replica().await;
     let draft = question("claude", "notes.delete");
     let (one, two) = tokio::join!(
-        store.open_approval(draft.clone()),
-        other.open_approval(draft.clone())
+        store.open_approval(draft.clone(), 100),
+        other.open_approval(draft.clone(), 100)
     );
     let ids: Vec<String> = [one.unwrap(), two.unwrap()]
         .into_iter()
         .map(|opened| match opened {
             Opened::New(approval) | Opened::Joined(approval) => approval.id,
-            Opened::Stopped { .. } => panic!("no stop holds"),
+            Opened::Stopped { .. } | Opened::TooMany { .. } => {
+                panic!("no stop holds, and nothing else is asked")
+            }
         })
         .collect();
     assert_eq!(ids[0], ids[1]);
@@ -86,13 +88,52 @@ pub(super) async fn the_same_question_joins_while_it_is_open(fixture: &Fixture) 
     assert_eq!(first.asked, draft);
     store.resolve_approval(&first.id, yes(LONG), None).await.unwrap();
     assert!(
-        matches!(store.open_approval(draft.clone()).await.unwrap(), Opened::Joined(joined) if joined.id == first.id)
+        matches!(store.open_approval(draft.clone(), 100).await.unwrap(), Opened::Joined(joined) if joined.id == first.id)
     );
     store.claim_approval(claim(&first, "call-1")).await.unwrap();
     assert_ne!(opened(fixture, draft.clone()).await.id, first.id);
     let mut elsewhere = draft;
     elsewhere.namespace = "other".to_owned();
     opened(fixture, elsewhere).await;
+    other.close().await;
+}
+
+pub(super) async fn an_agent_has_only_so_many_questions_open(fixture: &Fixture) {
+    let store = &fixture.store;
+    let other = fixture.replica().await;
+    let tools: Vec<String> = (0..8).map(|n| format!("notes.delete{n}")).collect();
+    let racing = tools.iter().enumerate().map(|(n, tool)| {
+        let store = if n % 2 == 0 { store } else { &other };
+        store.open_approval(question("claude", tool), 3)
+    });
+    let outcomes = futures_util::future::join_all(racing).await;
+    let mut first = Vec::new();
+    for outcome in outcomes {
+        match outcome.unwrap() {
+            Opened::New(approval) => first.push(approval),
+            Opened::TooMany { pending } => assert_eq!(pending, 3),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(first.len(), 3);
+    // What is open is joined; another agent, and the agent of that name in another namespace, ask on their own account.
+    let again = store.open_approval(first[0].asked.clone(), 3).await.unwrap();
+    assert!(matches!(again, Opened::Joined(joined) if joined.id == first[0].id));
+    let asked = store.open_approval(question("another", "notes.delete"), 3).await;
+    assert!(matches!(asked, Ok(Opened::New(_))));
+    let mut elsewhere = question("claude", "notes.delete");
+    elsewhere.namespace = "elsewhere".to_owned();
+    let asked = store.open_approval(elsewhere, 3).await;
+    assert!(matches!(asked, Ok(Opened::New(_))));
+    // An answer makes room for one more.
+    store
+        .resolve_approval(&first[0].id, yes(LONG), None)
+        .await
+        .unwrap();
+    let asked = store.open_approval(question("claude", "notes.more"), 3).await;
+    assert!(matches!(asked, Ok(Opened::New(_))));
+    let asked = store.open_approval(question("claude", "notes.most"), 3).await;
+    assert!(matches!(asked, Ok(Opened::TooMany { .. })));
     other.close().await;
 }
 
@@ -252,7 +293,7 @@ pub(super) async fn the_feed_has_every_event_in_order(fixture: &Fixture) {
         };
         async move {
             let draft = question("claude", &format!("notes.t{index}"));
-            let Opened::New(asked) = store.open_approval(draft).await.unwrap() else {
+            let Opened::New(asked) = store.open_approval(draft, 100).await.unwrap() else {
                 panic!("not new")
             };
             store.resolve_approval(&asked.id, yes(LONG), None).await.unwrap();

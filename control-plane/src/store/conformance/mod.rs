@@ -112,6 +112,7 @@ conformance! {
         each_sidecar_is_seen_with_its_version;
     approvals:
         the_same_question_joins_while_it_is_open,
+        an_agent_has_only_so_many_questions_open,
         an_answer_is_given_once,
         two_racing_claims_have_one_winner,
         a_claim_is_refused_for_another_binding,

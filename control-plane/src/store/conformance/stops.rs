@@ -75,7 +75,7 @@ pub(super) async fn a_stopped_call_is_neither_opened_nor_claimed(fixture: &Fixtu
     };
     assert_eq!(stop_sequence, made.stop.sequence);
     let refused = store
-        .open_approval(question("claude", "mail.send"))
+        .open_approval(question("claude", "mail.send"), 100)
         .await
         .unwrap();
     assert!(matches!(refused, Opened::Stopped { stop, .. } if stop == made.stop.id));

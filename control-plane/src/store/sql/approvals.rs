@@ -26,8 +26,8 @@ use crate::store::{
 
 #[async_trait]
 impl Approvals for SqlStore {
-    async fn open_approval(&self, draft: ApprovalDraft) -> StoreResult<Opened> {
-        transact!(write self, "opening an approval", tx => open(tx, &draft))
+    async fn open_approval(&self, draft: ApprovalDraft, max_pending: u32) -> StoreResult<Opened> {
+        transact!(write self, "opening an approval", tx => open(tx, &draft, max_pending))
     }
 
     async fn approval(&self, id: &str, namespace: Option<&str>) -> StoreResult<Approval> {
@@ -127,7 +127,7 @@ fn micros(duration: Duration) -> Micros {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-async fn open(tx: &mut Tx, draft: &ApprovalDraft) -> StoreResult<Opened> {
+async fn open(tx: &mut Tx, draft: &ApprovalDraft, max_pending: u32) -> StoreResult<Opened> {
     let holding = stops::lock_and_read(tx).await?;
     if let Some(stop) = holding.stops.iter().find(|stop| stop.concerns(&subject(draft))) {
         return Ok(Opened::Stopped {
@@ -150,6 +150,9 @@ async fn open(tx: &mut Tx, draft: &ApprovalDraft) -> StoreResult<Opened> {
             Some(status) => end(tx, &same, &Ending::by_system(&same, status, "system", ""), now).await?,
         };
     }
+    if !has_room(tx, draft, max_pending, now).await? {
+        return Ok(Opened::TooMany { pending: max_pending });
+    }
     let approval = Approval {
         id: random_id()?,
         asked: draft.clone(),
@@ -168,6 +171,24 @@ async fn open(tx: &mut Tx, draft: &ApprovalDraft) -> StoreResult<Opened> {
     insert(tx, &approval, &binding).await?;
     let cursor = event(tx, &approval.id, ApprovalStatus::Pending, false, now).await?;
     Ok(Opened::New(Approval { cursor, ..approval }))
+}
+
+/// Whether one more question of the agent may be pending. Until this transaction ends nobody else opens one.
+async fn has_room(tx: &mut Tx, draft: &ApprovalDraft, max_pending: u32, now: Micros) -> StoreResult<bool> {
+    tx.one(
+        "SELECT value FROM sequences WHERE name = 'approvals' FOR UPDATE",
+        &[],
+    )
+    .await?;
+    let pending = tx
+        .one(
+            "SELECT count(*) AS pending FROM approvals \
+             WHERE namespace = $1 AND agent = $2 AND status = 'pending' AND expires_at > $3",
+            &args![&draft.namespace, &draft.binding.agent, now],
+        )
+        .await?
+        .count("pending")?;
+    Ok(pending < u64::from(max_pending))
 }
 
 async fn insert(tx: &mut Tx, approval: &Approval, binding: &Hash) -> StoreResult<()> {
