@@ -4,6 +4,21 @@
 //! the vocabulary (`data/commands.txt`, `table`). Wrappers are looked through to what they run. Whatever cannot be read with
 //! certainty is EXECUTION and makes the reading incomplete; nothing uncertain is ever a plain read.
 
+mod expand;
+mod git;
+mod lexer;
+mod net;
+mod reader;
+mod run;
+mod special;
+mod table;
+mod tree;
+mod word;
+mod wrap;
+
+#[cfg(test)]
+mod tests;
+
 use crate::classify::{Risk, RiskSet};
 use crate::targets::Extent;
 
@@ -46,5 +61,24 @@ impl ShellReading {
 
 /// Reads shell text: in bounded time and memory, whatever it is.
 pub fn read(text: &str) -> ShellReading {
-    ShellReading::refused(format!("{} bytes of shell text are not read", text.len()))
+    if text.len() > MAX_TEXT {
+        return ShellReading::refused(format!("shell text of more than {MAX_TEXT} bytes is not read"));
+    }
+    let mut reader = reader::Reader::new();
+    reader.text(text);
+    reader.finish()
+}
+
+/// What a set of classes amounts to.
+fn capability(risks: RiskSet) -> &'static str {
+    match risks.gravest() {
+        Risk::Read => "shell.read",
+        Risk::LocalWrite => "shell.write",
+        Risk::Execution => "shell.execute",
+        Risk::ExternalWrite => "shell.network_write",
+        Risk::Communication => "shell.send",
+        Risk::Delete => "shell.delete",
+        Risk::PermissionChange => "shell.permission",
+        Risk::Financial | Risk::Unknown => "shell.execute",
+    }
 }
