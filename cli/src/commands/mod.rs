@@ -1,6 +1,7 @@
 //! Operator commands: thin clients of the control plane's REST API.
 
 pub(crate) mod approvals;
+pub(crate) mod author;
 pub(crate) mod decide;
 pub(crate) mod grants;
 pub(crate) mod pins;

@@ -1,4 +1,4 @@
-//! `toolgate policy list | push | pull | history | rollback | delete`.
+//! `toolgate policy list | push | pull | history | rollback | delete`, and the author's commands.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, author};
 use crate::client::{problem_line, segment};
 use crate::error::CliError;
 use crate::output::{Column, field, line};
@@ -43,6 +43,16 @@ pub(crate) enum PolicyCommand {
         /// The policy's name.
         name: String,
     },
+    /// Say what a policy's author most likely did not mean. Needs no server.
+    Lint(author::LintArgs),
+    /// Run `*.test.yaml`: calls and what they are to be answered. Needs no server.
+    Test(author::TestArgs),
+    /// Show which tools open or close for whom between two states of policies. Needs no server.
+    Diff(author::DiffArgs),
+    /// Decide recorded calls again, by other policies.
+    Replay(author::ReplayArgs),
+    /// Show the path to a recorded decision, and the smallest change that flips it.
+    Why(author::WhyArgs),
 }
 
 #[derive(Args, Debug)]
@@ -80,6 +90,11 @@ pub(crate) async fn run(context: &Context, command: PolicyCommand) -> Result<(),
             "no policy is in force: every call is denied",
         ),
         PolicyCommand::Push(args) => push(context, args).await,
+        PolicyCommand::Lint(args) => author::lint(context, args).await,
+        PolicyCommand::Test(args) => author::test(context, args).await,
+        PolicyCommand::Diff(args) => author::diff(context, args).await,
+        PolicyCommand::Replay(args) => author::replay(context, args).await,
+        PolicyCommand::Why(args) => author::why(context, args).await,
         PolicyCommand::Pull { name, file } => {
             let answer = client.get(&format!("/policies/{}", segment(&name))).await?;
             let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();

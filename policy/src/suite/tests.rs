@@ -93,6 +93,7 @@ fn tests_written_from_records_hold() {
         tool: "create_refund".to_owned(),
         params: params.to_owned(),
         risks: vec!["UNKNOWN".to_owned()],
+        floors: vec![Floor::PIN_CHANGED],
         targets: vec![("paths".to_owned(), vec!["/a".to_owned()])],
         action,
         policy: Some("support".to_owned()),
@@ -101,11 +102,11 @@ fn tests_written_from_records_hold() {
     let text = write(&[
         observed(
             r#"{"amount":12.50,"note":"a: [b] #c\n\u0001","deep":{"l":[1,null,true]}}"#,
-            Action::Allow,
+            Action::HumanApproval,
         ),
         observed(
             r#"{"amount":12.50,"note":"a: [b] #c\n\u0001","deep":{"l":[1,null,true]}}"#,
-            Action::Allow,
+            Action::HumanApproval,
         ),
         observed("{}", Action::Deny),
     ]);

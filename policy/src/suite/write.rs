@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::decide::{Floor, FloorKind};
 use crate::document::Action;
 
 /// One call that was decided.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// Who called.
     pub agent: String,
@@ -19,6 +20,8 @@ pub struct Observed {
     pub params: String,
     /// The risks that it was judged to have.
     pub risks: Vec<String>,
+    /// Pins and dispatcher, as they were.
+    pub floors: Vec<Floor>,
     /// What it reached: `paths`, `hosts`, … with their members.
     pub targets: Vec<(String, Vec<String>)>,
     /// What was decided.
@@ -40,6 +43,7 @@ pub fn write(observed: &[Observed]) -> String {
             &one.user,
             &one.namespace,
             (&one.tool, &one.params, &one.risks, &one.targets),
+            one.floors.iter().map(floor).collect::<Vec<_>>(),
             one.action,
             &one.policy,
         );
@@ -66,6 +70,10 @@ pub fn write(observed: &[Observed]) -> String {
         if !one.risks.is_empty() {
             text.push_str(&format!("    risk: [{}]\n", one.risks.join(", ")));
         }
+        if !one.floors.is_empty() {
+            let floors: Vec<&str> = one.floors.iter().map(floor).collect();
+            text.push_str(&format!("    floors: [{}]\n", floors.join(", ")));
+        }
         for (key, members) in &one.targets {
             let members: Vec<String> = members.iter().map(|member| quoted(member)).collect();
             text.push_str(&format!("    {key}: [{}]\n", members.join(", ")));
@@ -79,4 +87,14 @@ pub fn write(observed: &[Observed]) -> String {
         text.push_str("  []\n");
     }
     text
+}
+
+/// A floor as a test names it.
+fn floor(floor: &Floor) -> &'static str {
+    match (floor.kind, floor.action) {
+        (FloorKind::PinNew, _) => "\"pin:new\"",
+        (FloorKind::PinChanged, _) => "\"pin:changed\"",
+        (FloorKind::Dispatcher, Action::Deny) => "dispatcher",
+        (FloorKind::Dispatcher, Action::HumanApproval | Action::Allow) => "\"dispatcher:human_approval\"",
+    }
 }

@@ -6,6 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use net::problem::Problem;
+use policy::Floor;
+use policy::catalogue::{Catalogue, KnownTool};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tools::classify::Classification;
@@ -58,6 +60,25 @@ fn declared(row: &CatalogueTool, seen: &SeenVersion) -> Option<Tool> {
     let tool = Tool::from_declaration(kind, Some(&upstream), None, Arc::from(raw)).ok()?;
     // What a declaration calls itself does not say which tool it is.
     (tool.name.as_str() == row.name).then_some(tool)
+}
+
+/// The known tools as policies are checked against them.
+pub(in super::super) fn catalogue(rows: Vec<CatalogueTool>, pins_are_kept: bool) -> Catalogue {
+    let known = rows.into_iter().filter_map(Known::new);
+    known
+        .map(|known| {
+            let floor = match known.row.status() {
+                PinStatus::New => Some(Floor::PIN_NEW),
+                PinStatus::Changed => Some(Floor::PIN_CHANGED),
+                PinStatus::Pinned => None,
+            };
+            let name = known.name().clone();
+            KnownTool {
+                floors: floor.filter(|_| pins_are_kept).into_iter().collect(),
+                ..KnownTool::of(known.tool.unwrap_or_else(|| Tool::host(name)))
+            }
+        })
+        .collect()
 }
 
 /// How the tool stands to its pin, as clients read it.

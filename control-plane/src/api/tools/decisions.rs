@@ -113,7 +113,7 @@ pub(in super::super) async fn decisions(
 }
 
 /// The stored policies; one that cannot be read denies whom it covers.
-fn compiled(rows: Vec<PolicyRow>) -> PolicySet {
+pub(in super::super) fn compiled(rows: Vec<PolicyRow>) -> PolicySet {
     let mut invalid = Vec::new();
     let mut policies = Vec::new();
     for row in rows {

@@ -6,6 +6,6 @@ mod decisions;
 mod pins;
 
 pub(super) use accept::accept;
-pub(super) use catalogue::list;
-pub(super) use decisions::decisions;
+pub(super) use catalogue::{catalogue, list};
+pub(super) use decisions::{compiled, decisions};
 pub(super) use pins::pins;
