@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for a minute (`fuzz/run.sh json_document` only that one); exits with 1 when one finds something.
+# Runs each fuzz target for a minute, and the differential test of decisions a million times (`fuzz/run.sh json_document` only that one); exits with 1 when one finds something.
 # TOOLGATE_FUZZ_SECONDS is the time of each. What was learnt stays in fuzz/corpus, findings go to fuzz/artifacts; both are not committed.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 seconds=${TOOLGATE_FUZZ_SECONDS:-60}
 toolchain=${TOOLGATE_FUZZ_TOOLCHAIN:-nightly}
-(($#)) && targets=("$@") || targets=(json_document policy_yaml policy_decide policy_edit chain_lines mcp_envelope config_yaml shell_text patch_text)
+(($#)) && targets=("$@") || targets=(json_document policy_yaml policy_decide policy_edit chain_lines mcp_envelope config_yaml shell_text patch_text field_path policy_differential)
 
 if ! cargo "+$toolchain" --version >/dev/null 2>&1; then
   echo "fuzzing needs Rust's nightly toolchain; run: rustup toolchain install nightly --profile minimal" >&2
@@ -28,6 +28,14 @@ options=(--fuzz-dir . --sanitizer none)
 
 found=()
 for target in "${targets[@]}"; do
+  # A mode of its own: a million generated calls, decided by the compiled set and by the reference of policy/tests.
+  if [[ $target == policy_differential ]]; then
+    cases=${TOOLGATE_POLICY_CASES:-1000000}
+    echo "== $target, $cases cases"
+    (cd .. && TOOLGATE_POLICY_CASES=$cases cargo test --profile quick -p policy --test properties -- --nocapture \
+      the_compiled_set_decides_as_the_reference_does) || found+=("$target")
+    continue
+  fi
   echo "== $target, $seconds s"
   mkdir -p "corpus/$target"
   extra=()

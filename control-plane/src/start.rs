@@ -176,9 +176,14 @@ fn location(options: &Options) -> StoreResult<String> {
     }
 }
 
-/// Before anything is made: what is wrong with the policy directory by itself.
+/// Before anything is made by a first start: what is wrong with the policy directory by itself. A later start has the last
+/// valid versions in its store, and goes on with them.
 async fn check_policy_dir(options: &Options) -> Result<(), StartError> {
-    let Some(path) = &options.policy_dir else {
+    let is_first = match &options.storage {
+        Storage::Sqlite { path } => !path.exists(),
+        Storage::Postgres { .. } => false,
+    };
+    let Some(path) = options.policy_dir.as_ref().filter(|_| is_first) else {
         return Ok(());
     };
     let folder = Folder::new(path.clone(), options.lists.clone());
@@ -197,6 +202,8 @@ async fn keep_configuration(
     store: &dyn Store,
     options: &Options,
 ) -> Result<Option<(Folder, documents::Stamp)>, StartError> {
+    let kept = documents::kept(store).await?;
+    let is_first = kept.is_empty();
     let folder = match &options.policy_dir {
         Some(path) => {
             let inline = options
@@ -204,15 +211,17 @@ async fn keep_configuration(
                 .iter()
                 .map(|policy| policy.name.as_str().to_owned());
             let taken = documents::taken(store).await?.into_iter().chain(inline).collect();
-            let folder = Folder::new(path.clone(), options.lists.clone());
+            let mut folder = Folder::new(path.clone(), options.lists.clone());
+            folder.remember(kept);
             documents::read(folder, taken).await
         }
         None => None,
     };
-    if let Some((_, reading, _)) = &folder
-        && !reading.problems.is_empty()
-    {
-        return Err(StartError::Policies(reading.problems.clone()));
+    if let Some((_, reading, _)) = &folder {
+        if is_first && !reading.problems.is_empty() {
+            return Err(StartError::Policies(reading.problems.clone()));
+        }
+        documents::say(&reading.problems);
     }
     let body = serde_json::to_value(&options.settings)?;
     let act = Act::new(

@@ -1,5 +1,6 @@
 //! What the fuzz targets compare the product with.
 
 pub mod export;
+pub mod field_path;
 pub mod grammar;
 pub mod json;

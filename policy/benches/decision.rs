@@ -1,7 +1,7 @@
 //! How fast a decision is, warm and for a new (agent, tool), and how long compiling takes.
 //!
 //! Targets (NUMBERS.md): decision p50 <= 250 ns with 1,000 rules and no slower with 10,000; resolution with 10,000
-//! policies <= 50 us; compiling 10,000 policies after one changed <= 20 ms.
+//! policies <= 50 us; compiling 10,000 policies <= 1 s, from their text or as sent; after one changed <= 20 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -47,6 +47,15 @@ fn rules(count: usize, conditional: bool) -> PolicySet {
 
 /// Policies for as many agents, some by pattern, and a guardrail.
 fn policies(count: usize) -> Vec<Arc<Policy>> {
+    documents(count).iter().flat_map(|text| parse(text)).collect()
+}
+
+/// Their texts, each a document.
+fn documents(count: usize) -> Vec<String> {
+    text_of(count).split("---\n").map(str::to_owned).collect()
+}
+
+fn text_of(count: usize) -> String {
     let mut text = String::new();
     for number in 0..count {
         let agent = match number % 4 {
@@ -65,7 +74,7 @@ fn policies(count: usize) -> Vec<Arc<Policy>> {
         "name: all\nagent: \"*\"\nrules: [{action: human_approval}]\n---\n\
          name: guard\nagent: \"*\"\nkind: guardrail\nrules: [{tools: [bank.*], action: deny}]\n",
     );
-    parse(&text)
+    text
 }
 
 struct Caller {
@@ -161,6 +170,17 @@ fn compiling(criterion: &mut Criterion) {
     let all = policies(10_000);
     group.bench_function("10000 policies", |bencher| {
         bencher.iter(|| black_box(PolicySet::compile(all.iter().cloned())));
+    });
+    let texts = documents(10_000);
+    group.bench_function("10000 policies from their text", |bencher| {
+        bencher.iter(|| black_box(PolicySet::compile(texts.iter().flat_map(|text| parse(text)))));
+    });
+    let sent: Vec<Vec<u8>> = all.iter().filter_map(|policy| policy.to_sent().ok()).collect();
+    group.bench_function("10000 policies as sent", |bencher| {
+        bencher.iter(|| {
+            let read = sent.iter().filter_map(|bytes| Policy::from_sent(bytes).ok());
+            black_box(PolicySet::compile(read.map(Arc::new)))
+        });
     });
     let set = PolicySet::compile(all.iter().cloned());
     group.bench_function("one changed of 10000", |bencher| {

@@ -1,8 +1,14 @@
 //! What the documents show is true: every YAML block is read as its reader would have it read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::{Config, Environment};
+use policy::catalogue::Catalogue;
+use policy::document::{Lists, Source};
+use policy::suite::Suite;
+use policy::yaml::Problem;
+use policy::{Policy, PolicySet};
 
 /// The fenced `yaml` blocks of a page, each with the line it begins at.
 fn blocks(page: &str) -> Vec<(usize, String)> {
@@ -22,30 +28,47 @@ fn blocks(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-#[test]
-fn every_configuration_in_the_documents_loads() {
-    let checkout = tests::programs::checkout();
-    let pages = ["README.md", "docs/getting-started.md"];
+/// What a block is, by what it holds.
+enum Block {
+    Policies(Vec<Policy>),
+    Tests(Suite),
+    Configuration,
+}
+
+fn read(page: &str, block: &str, lists: &Lists) -> Result<Block, Vec<Problem>> {
+    let documents = policy::yaml::load(page, block)?;
+    let has = |key: &str| documents.iter().any(|document| document.get(key).is_some());
+    if has("rules") {
+        return Policy::parse_all(page, block, &Source::Directory, lists).map(Block::Policies);
+    }
+    if has("tests") || documents.first().is_some_and(|first| first.as_seq().is_some()) {
+        return Suite::parse(page, block).map(Block::Tests);
+    }
     let environment: Environment = [("SEARCH_TOKEN".to_owned(), "secret".to_owned())]
         .into_iter()
         .collect();
-    let mut count = 0;
-    for page in pages {
-        let text = std::fs::read_to_string(checkout.join(page)).unwrap();
-        for (line, block) in blocks(&text) {
-            let loaded = Config::parse(page, &block, &environment);
-            assert!(loaded.is_ok(), "{page}:{line}: {:?}", loaded.err());
-            count += 1;
-        }
-    }
-    assert!(
-        count >= 4,
-        "only {count} blocks were found: is the fence written otherwise?"
-    );
+    Config::parse(page, block, &environment).map(|_| Block::Configuration)
 }
 
-#[test]
-fn links_between_documents_lead_somewhere() {
+/// The lists that a page's configurations define.
+fn lists(blocks: &[(usize, String)]) -> Lists {
+    let documents = blocks
+        .iter()
+        .filter_map(|(_, block)| policy::yaml::load("page", block).ok())
+        .flatten();
+    let mut found = Vec::new();
+    for document in documents {
+        let lists = document.get("lists").and_then(|lists| lists.as_map());
+        for entry in lists.into_iter().flat_map(|lists| lists.entries()) {
+            let entries = entry.value.as_seq().unwrap_or_default();
+            let texts = entries.iter().filter_map(|text| text.as_str());
+            found.push((entry.key.clone(), texts.map(str::to_owned).collect()));
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn pages() -> Vec<PathBuf> {
     let checkout = tests::programs::checkout();
     let mut pages = vec![checkout.join("README.md"), checkout.join("CONTRIBUTING.md")];
     for folder in ["docs", "docs/decisions"] {
@@ -56,7 +79,42 @@ fn links_between_documents_lead_somewhere() {
                 .filter(|path| path.extension().is_some_and(|end| end == "md")),
         );
     }
-    for page in pages {
+    pages
+}
+
+#[test]
+fn every_yaml_block_in_the_documents_loads_and_their_tests_pass() {
+    let mut count = 0;
+    for path in pages() {
+        let page = path.file_name().unwrap().to_str().unwrap();
+        let blocks = blocks(&std::fs::read_to_string(&path).unwrap());
+        let lists = lists(&blocks);
+        let (mut policies, mut suites) = (Vec::new(), Vec::new());
+        for (line, block) in &blocks {
+            match read(page, block, &lists) {
+                Ok(Block::Policies(found)) => policies.extend(found.into_iter().map(Arc::new)),
+                Ok(Block::Tests(suite)) => suites.push((line, suite)),
+                Ok(Block::Configuration) => {}
+                Err(problems) => panic!("{page}:{line}: {problems:?}"),
+            }
+            count += 1;
+        }
+        let set = PolicySet::compile(policies);
+        for (line, suite) in suites {
+            let outcomes = suite.run(&set, &Catalogue::default());
+            let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.passed).collect();
+            assert!(failed.is_empty(), "{page}:{line}: {failed:#?}");
+        }
+    }
+    assert!(
+        count >= 12,
+        "only {count} blocks were found: is the fence written otherwise?"
+    );
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         for target in links(&text) {
             let path = page.parent().unwrap().join(target);

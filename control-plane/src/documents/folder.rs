@@ -44,6 +44,27 @@ impl Folder {
         }
     }
 
+    /// Takes documents that the store keeps of files here as the last valid versions of those files, so that a restart
+    /// forgets none. What stands in for an invalid file without one denies, and is no version to keep.
+    pub fn remember(&mut self, kept: impl IntoIterator<Item = PolicyDraft>) {
+        for mut draft in kept {
+            let PolicyOrigin::Directory { file, .. } = &draft.origin else {
+                continue;
+            };
+            if Policy::from_sent(&draft.body).is_err() {
+                continue;
+            }
+            draft.problem = None;
+            self.last_valid.entry(file.clone()).or_default().push(draft);
+        }
+        for drafts in self.last_valid.values_mut() {
+            drafts.sort_by_key(|draft| match draft.origin {
+                PolicyOrigin::Directory { index, .. } => index,
+                PolicyOrigin::Inline { .. } | PolicyOrigin::Api => 0,
+            });
+        }
+    }
+
     /// The names, times and sizes of its policy files. A directory that cannot be read has the error as its one file.
     pub(crate) fn stamp(&self) -> Stamp {
         let mut stamp = Stamp::new();
@@ -292,6 +313,26 @@ mod tests {
         assert_eq!(reading.drafts[0].body, valid.drafts[0].body);
         assert!(reading.drafts[0].problem.as_ref().unwrap().contains("alow"));
         assert_eq!(reading.drafts[1].name, "renamed");
+    }
+
+    #[test]
+    fn the_last_valid_version_is_not_forgotten_by_a_restart() {
+        let (directory, mut before) = folder();
+        let path = directory.path().join("a.yaml");
+        std::fs::write(&path, GOOD).unwrap();
+        let stored = before.read(&[]).drafts;
+        std::fs::write(&path, GOOD.replace("allow", "alow")).unwrap();
+        std::fs::write(directory.path().join("n.yaml"), "name: n\nagent: n\nrules: []\n").unwrap();
+        let denial = before.read(&[]).drafts.remove(1);
+        let mut after = Folder::new(directory.path().to_owned(), Lists::none());
+        after.remember(stored.iter().cloned().chain([denial]));
+        let reading = after.read(&[]);
+        assert_eq!(reading.drafts[0].body, stored[0].body);
+        assert!(reading.drafts[0].problem.is_some());
+        assert!(
+            Policy::from_sent(&reading.drafts[1].body).is_err(),
+            "still denied"
+        );
     }
 
     #[test]

@@ -7,4 +7,4 @@ mod watch;
 pub use draft::{draft, split_documents};
 pub(crate) use folder::Stamp;
 pub use folder::{Folder, Reading};
-pub(crate) use watch::{apply, keep_applied, read, taken};
+pub(crate) use watch::{apply, keep_applied, kept, read, say, taken};

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::folder::{Folder, Reading, Stamp};
 use crate::core::Core;
-use crate::store::desired::{Applied, OriginKind};
+use crate::store::desired::{Applied, OriginKind, PolicyDraft};
 use crate::store::{Act, Store, StoreResult};
 
 /// Between two looks; a change is applied when the look after it sees no further one.
@@ -22,6 +22,15 @@ pub(crate) async fn read(mut folder: Folder, taken: Vec<String>) -> Option<(Fold
         (folder, reading, stamp)
     });
     read.await.ok()
+}
+
+/// The documents that the store keeps of the directory.
+pub(crate) async fn kept(store: &dyn Store) -> StoreResult<Vec<PolicyDraft>> {
+    let rows = store.policies().await?;
+    let of_directory = rows
+        .into_iter()
+        .filter(|row| row.document.origin.kind() == OriginKind::Directory);
+    Ok(of_directory.map(|row| row.document).collect())
 }
 
 /// The names that documents of other origins hold.
@@ -89,7 +98,7 @@ async fn look(folder: Folder) -> Option<(Folder, Stamp)> {
     looked.await.ok()
 }
 
-fn say(problems: &[Problem]) {
+pub(crate) fn say(problems: &[Problem]) {
     for problem in problems {
         tracing::error!(%problem, "a policy file is invalid; its last valid version stays in force");
     }
