@@ -56,10 +56,15 @@ fn unknown_names(place: Place<'_>, catalogue: &Catalogue, findings: &mut Vec<Fin
         }
         let message = format!("the pattern \"{glob}\" covers no known tool");
         let finding = place.finding(Lint::NoSuchTool, message);
-        findings.push(match near(glob, catalogue) {
-            Some(near) => finding.with_hint(format!("did you mean \"{near}\"?")),
-            None => finding.with_hint("check the name; a tool that appears later would be covered"),
-        });
+        match near(glob, catalogue) {
+            Some(near) => findings.push(finding.with_hint(format!("did you mean \"{near}\"?"))),
+            // Tools that an agent's host runs itself (`Bash`) are in no catalogue.
+            None if glob.literal().is_some_and(|name| !name.contains('.')) => {}
+            None => {
+                findings
+                    .push(finding.with_hint("check the name; a tool that appears later would be covered"));
+            }
+        }
     }
 }
 

@@ -104,6 +104,11 @@ fn a_pattern_that_covers_nothing_names_the_nearest() {
     assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.send_mail\"?"));
 }
 
+#[test]
+fn tools_of_an_agents_host_are_in_no_catalogue() {
+    assert_eq!(of_rules("{tools: [Bash], action: human_approval}"), []);
+}
+
 /// The last row of the decision table.
 #[test]
 fn a_deny_says_how_many_tools_without_the_field_it_hits() {

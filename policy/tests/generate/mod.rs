@@ -1,5 +1,5 @@
 //! Policies and calls from small alphabets, so that rules often meet calls.
-#![allow(dead_code, reason = "every test file uses its part")]
+#![allow(dead_code, unused_imports, reason = "every test file uses its part")]
 #![allow(unreachable_pub, reason = "the module is private to each test")]
 
 mod call;
