@@ -112,6 +112,10 @@ pub struct SourceRecord {
     /// SHA-256 of the text of the epoch's record before; zeros for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_prev: Option<Hash>,
+    /// SHA-256 of the text that the source sent under this number and that was not accepted: this record, which the control plane
+    /// made, stands in its place, and what follows links that text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<Hash>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -238,6 +242,7 @@ impl SourceRecord {
             epoch: None,
             n: None,
             source_prev: None,
+            stands_for: None,
             agent: None,
             identity: None,
             user: None,

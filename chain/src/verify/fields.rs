@@ -10,6 +10,8 @@ pub(super) struct SourceLink<'a> {
     pub(super) epoch: u64,
     pub(super) n: u64,
     pub(super) prev: Hash,
+    /// Hash of what the source sent, when the record stands for it.
+    pub(super) stands_for: Option<Hash>,
 }
 
 /// The source's link; `Ok(None)` when the record has none.
@@ -33,13 +35,17 @@ pub(super) fn source_link(source: &str) -> Result<Option<SourceLink<'_>>, Malfor
         .ok_or(Malformed)?;
     let (n, rest) = rest.strip_prefix(",\"n\":").and_then(number).ok_or(Malformed)?;
     let value = rest.strip_prefix(",\"source_prev\":\"").ok_or(Malformed)?;
-    let (prev, _) = string(value)?;
-    let prev = Hash::from_hex(prev.as_bytes()).map_err(|_| Malformed)?;
+    let (prev, rest) = hash(value)?;
+    let stands_for = match rest.strip_prefix(",\"stands_for\":\"") {
+        Some(value) => Some(hash(value)?.0),
+        None => None,
+    };
     Ok(Some(SourceLink {
         sidecar,
         epoch,
         n,
         prev,
+        stands_for,
     }))
 }
 
@@ -49,6 +55,13 @@ pub(super) fn payload_digest(source: &str) -> Option<&str> {
     let start = rest.len().checked_sub(64)?;
     let (rest, digest) = rest.split_at_checked(start)?;
     rest.ends_with(",\"payload_digest\":\"").then_some(digest)
+}
+
+/// The hash whose opening quote was before `text`, and what follows it.
+fn hash(text: &str) -> Result<(Hash, &str), Malformed> {
+    let (hex, rest) = string(text)?;
+    let hash = Hash::from_hex(hex.as_bytes()).map_err(|_| Malformed)?;
+    Ok((hash, rest))
 }
 
 /// The header is not laid out as records are.

@@ -45,7 +45,9 @@ impl Sources {
     ) -> Result<(), (DamageKind, String)> {
         let end = End {
             n: link.n,
-            hash: Hash::of(&[b"{", source.as_bytes()]),
+            hash: link
+                .stands_for
+                .unwrap_or_else(|| Hash::of(&[b"{", source.as_bytes()])),
             generation,
         };
         let Some(epochs) = self.ends.get_mut(link.sidecar) else {

@@ -73,10 +73,15 @@ impl Reporter {
     }
 }
 
-pub(super) fn records(enrolled: &Enrolled, count: u64, agent: &str) -> Vec<Record> {
+pub(super) fn records(enrolled: &Enrolled, count: usize, agent: &str) -> Vec<Record> {
+    records_of(enrolled, &vec![agent; count])
+}
+
+/// One record of each agent.
+fn records_of(enrolled: &Enrolled, agents: &[&str]) -> Vec<Record> {
     let answer = &enrolled.answer;
     let mut chain = SourceChain::new(answer.sidecar_id.as_str().to_owned(), answer.epoch);
-    let one = |number: u64| {
+    let one = |(number, agent): (u64, &&str)| {
         let id = format!("00000000-0000-7000-8000-{number:012}");
         let mut record = SourceRecord::new(
             id,
@@ -85,7 +90,7 @@ pub(super) fn records(enrolled: &Enrolled, count: u64, agent: &str) -> Vec<Recor
             answer.namespace.clone(),
             Outcome::Ok,
         );
-        record.agent = Some(agent.to_owned());
+        record.agent = Some((*agent).to_owned());
         let sealed = chain.seal(&mut record).unwrap();
         Record {
             n: sealed.n,
@@ -93,7 +98,7 @@ pub(super) fn records(enrolled: &Enrolled, count: u64, agent: &str) -> Vec<Recor
             payload: Vec::new().into(),
         }
     };
-    (1..=count).map(one).collect()
+    (1..).zip(agents).map(one).collect()
 }
 
 async fn calls_in_the_chain(plane: &Plane) -> usize {
@@ -160,27 +165,29 @@ async fn a_hole_is_refused_and_what_came_before_it_stays() {
 }
 
 #[tokio::test]
-async fn a_record_outside_the_scope_ends_the_stream_and_stores_nothing() {
+async fn a_record_outside_the_scope_is_refused_in_its_place_and_the_others_are_stored() {
     let plane = Plane::start().await;
     let sidecar = plane.enrol("default", &["support-*"]).await;
     let mut reporter = Reporter::open(&plane, &sidecar).await;
     let epoch = sidecar.answer.epoch;
-    let mut batch = records(&sidecar, 2, "support-1");
-    batch.truncate(1);
-    batch.push(records(&sidecar, 2, "billing").remove(1));
-    reporter
-        .say(Message::Batch(RecordBatch {
-            epoch,
-            records: batch,
-        }))
-        .await;
-    let end = loop {
-        if let Err(status) = reporter.next().await {
-            break status;
-        }
+    let batch = records_of(&sidecar, &["support-1", "billing", "support-2"]);
+    for _ in 0..2 {
+        let records = batch.clone();
+        reporter.say(Message::Batch(RecordBatch { epoch, records })).await;
+    }
+    reporter.until(|mark| mark.settled == 3).await;
+    assert_eq!(calls_in_the_chain(&plane).await, 2);
+    let filter = RecordFilter {
+        kind: Some("act".to_owned()),
+        ..RecordFilter::default()
     };
-    assert_eq!(end.code(), Code::PermissionDenied);
-    assert_eq!(calls_in_the_chain(&plane).await, 0);
+    let acts = plane.store().records(filter).await.unwrap();
+    let is_mark = |header: &str| header.contains(r#""tool":"mesh.record_refused""#);
+    let marks: Vec<_> = acts.iter().filter(|act| is_mark(&act.header)).collect();
+    let [mark] = marks.as_slice() else {
+        panic!("one mark: {marks:?}")
+    };
+    assert!(mark.payload.as_ref().unwrap().contains("billing"));
     plane.plane.shutdown().await;
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use chain::{payload::payload_digest, record::SourceRecord};
+use chain::{hash::Hash, payload::payload_digest, record::SourceRecord};
 
 use super::{
     error::{StoreError, StoreResult},
@@ -63,6 +63,54 @@ impl IncomingRecord {
     }
 }
 
+/// What a source sent under one number and what is not accepted: a record of the control plane's stands for it in the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRecord {
+    /// Number within the epoch.
+    pub n: u64,
+    /// SHA-256 of what came: the source's next record links it.
+    pub link: Hash,
+    /// The tenant of the source.
+    pub namespace: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One number of an epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Incoming {
+    /// A record, accepted.
+    Record(IncomingRecord),
+    /// Something that is not.
+    Refused(RefusedRecord),
+}
+
+impl Incoming {
+    /// Number within the epoch.
+    #[must_use]
+    pub fn n(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.n,
+            Self::Refused(refused) => refused.n,
+        }
+    }
+
+    /// What the source's next record links.
+    #[must_use]
+    pub fn link(&self) -> Hash {
+        match self {
+            Self::Record(record) => Hash::of(&[record.source.as_bytes()]),
+            Self::Refused(refused) => refused.link,
+        }
+    }
+}
+
+impl From<IncomingRecord> for Incoming {
+    fn from(record: IncomingRecord) -> Self {
+        Self::Record(record)
+    }
+}
+
 /// Records of one epoch, numbers ascending without holes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IngestBatch {
@@ -70,8 +118,8 @@ pub struct IngestBatch {
     pub sidecar: String,
     /// Its epoch.
     pub epoch: u64,
-    /// The records.
-    pub records: Vec<IncomingRecord>,
+    /// The records, and what stands between them.
+    pub records: Vec<Incoming>,
 }
 
 /// A position in the chain.

@@ -1,5 +1,6 @@
 //! Whether a batch of records is one that this sidecar may report.
 
+use chain::hash::Hash;
 use chain::vocabulary::RecordKind;
 use policy::glob::Glob;
 use proto::v1::{Record, RecordBatch};
@@ -7,8 +8,10 @@ use tonic::Status;
 
 use crate::auth::Claims;
 use crate::grpc::refusal::Refused;
-use crate::grpc::store_status;
-use crate::store::records::{IncomingRecord, IngestBatch};
+use crate::store::records::{Incoming, IncomingRecord, IngestBatch, RefusedRecord};
+
+/// Characters of a refusal's reason that are kept.
+const LONGEST_REASON: usize = 300;
 
 /// Checks batches against one credential.
 pub(super) struct Checker {
@@ -35,7 +38,8 @@ impl Checker {
     /// The batch in the store's form.
     ///
     /// # Errors
-    /// `out_of_scope` for what lies outside the credential, invalid argument for what is no batch.
+    /// `out_of_scope` for an epoch that is not this sidecar's, invalid argument for what is no batch. One record that may not be
+    /// reported is refused on its own: the others do not wait for it.
     pub(super) fn check(&mut self, batch: RecordBatch) -> Result<IngestBatch, Status> {
         if batch.epoch == 0 || batch.epoch > self.claims.epoch {
             return Err(out_of_scope(format!(
@@ -43,9 +47,8 @@ impl Checker {
                 batch.epoch
             )));
         }
-        let mut records = Vec::with_capacity(batch.records.len());
         let mut before = None;
-        for record in batch.records {
+        for record in &batch.records {
             if before.is_some_and(|before: u64| before.checked_add(1) != Some(record.n)) {
                 return Err(Status::invalid_argument(format!(
                     "record {} of epoch {} does not follow the one before it",
@@ -53,11 +56,12 @@ impl Checker {
                 )));
             }
             before = Some(record.n);
-            let Record { n, source, payload } = record;
-            let record = IncomingRecord::decode(n, source, payload).map_err(store_status)?;
-            self.check_one(&record, batch.epoch)?;
-            records.push(record);
         }
+        let records = batch
+            .records
+            .into_iter()
+            .map(|record| self.incoming(record, batch.epoch))
+            .collect();
         Ok(IngestBatch {
             sidecar: self.claims.sidecar.clone(),
             epoch: batch.epoch,
@@ -65,40 +69,52 @@ impl Checker {
         })
     }
 
-    fn check_one(&mut self, record: &IncomingRecord, epoch: u64) -> Result<(), Status> {
+    fn incoming(&mut self, record: Record, epoch: u64) -> Incoming {
+        let Record { n, source, payload } = record;
+        let link = Hash::of(&[&source]);
+        let read = IncomingRecord::decode(n, source, payload).map_err(|error| error.to_string());
+        match read.and_then(|record| self.check_one(&record, epoch).map(|()| record)) {
+            Ok(record) => Incoming::Record(record),
+            Err(reason) => {
+                tracing::warn!(sidecar = %self.claims.sidecar, epoch, n, reason, "a record is refused; the chain says so in its place");
+                Incoming::Refused(RefusedRecord {
+                    n,
+                    link,
+                    namespace: self.claims.namespace.clone(),
+                    reason: reason.chars().take(LONGEST_REASON).collect(),
+                })
+            }
+        }
+    }
+
+    fn check_one(&mut self, record: &IncomingRecord, epoch: u64) -> Result<(), String> {
         let source = &record.record;
         if source.namespace != self.claims.namespace {
-            return Err(out_of_scope(format!(
-                "record {} is of another namespace",
-                record.n
-            )));
+            return Err("it is of another namespace".to_owned());
         }
         let is_own = source.sidecar.as_deref() == Some(self.claims.sidecar.as_str())
             && source.epoch == Some(epoch)
             && source.n == Some(record.n)
-            && source.source_prev.is_some();
+            && source.source_prev.is_some()
+            && source.stands_for.is_none();
         if !is_own {
-            return Err(out_of_scope(format!(
-                "record {} of epoch {epoch} says another sidecar, epoch or number of itself, or links no other",
-                record.n
-            )));
+            return Err(
+                "it says another sidecar, epoch or number of itself, links no other, or stands for another"
+                    .to_owned(),
+            );
         }
         match source.kind {
             RecordKind::Call | RecordKind::Decision => {}
             RecordKind::Act => {
-                return Err(out_of_scope(format!(
-                    "record {} is of a governance act, which only the control plane records",
-                    record.n
-                )));
+                return Err("it is of a governance act, which only the control plane records".to_owned());
             }
         }
         match &source.agent {
             Some(agent) if *agent != self.last_agent => {
                 if !self.agents.iter().any(|glob| glob.matches(agent)) {
-                    return Err(out_of_scope(format!(
-                        "record {} is of agent `{agent}`, which this sidecar may not speak for",
-                        record.n
-                    )));
+                    return Err(format!(
+                        "it is of agent `{agent}`, which this sidecar may not speak for"
+                    ));
                 }
                 self.last_agent.clone_from(agent);
                 Ok(())
@@ -114,7 +130,6 @@ fn out_of_scope(message: String) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use chain::hash::Hash;
     use chain::record::SourceRecord;
     use chain::timestamp::Timestamp;
     use chain::vocabulary::Outcome;
@@ -163,30 +178,56 @@ mod tests {
         assert_eq!(taken.records.len(), 2);
     }
 
+    fn is_refused(batch: RecordBatch) -> bool {
+        let taken = checker().check(batch).unwrap();
+        matches!(taken.records.as_slice(), [Incoming::Refused(_)])
+    }
+
     #[test]
-    fn one_record_outside_the_credential_refuses_the_batch() {
+    fn a_record_outside_the_credential_is_refused_and_no_other() {
         for wrong in [
             batch(1, &[1], "billing", "prod"),
             batch(1, &[1], "support-1", "dev"),
-            batch(3, &[1], "support-1", "prod"),
-            batch(0, &[1], "support-1", "prod"),
         ] {
-            assert_eq!(
-                checker().check(wrong).unwrap_err().code(),
-                tonic::Code::PermissionDenied
-            );
+            assert!(is_refused(wrong));
+        }
+        let mut mixed = batch(1, &[1, 2, 3], "support-1", "prod");
+        mixed.records[1].source = "no record".into();
+        let taken = checker().check(mixed).unwrap().records;
+        assert!(matches!(
+            taken.as_slice(),
+            [
+                Incoming::Record(_),
+                Incoming::Refused(RefusedRecord { n: 2, .. }),
+                Incoming::Record(_)
+            ]
+        ));
+    }
+
+    #[test]
+    fn an_epoch_of_another_process_refuses_the_batch() {
+        for epoch in [0, 3] {
+            let refused = checker().check(batch(epoch, &[1], "support-1", "prod"));
+            assert_eq!(refused.unwrap_err().code(), tonic::Code::PermissionDenied);
         }
     }
 
     #[test]
     fn a_sidecar_cannot_record_a_governance_act() {
-        let forged = batch_of(RecordKind::Act, 1, &[1], "support-1", "prod");
-        assert_eq!(
-            checker().check(forged).unwrap_err().code(),
-            tonic::Code::PermissionDenied
-        );
-        let asked = batch_of(RecordKind::Decision, 1, &[1], "support-1", "prod");
-        assert!(checker().check(asked).is_ok());
+        assert!(is_refused(batch_of(
+            RecordKind::Act,
+            1,
+            &[1],
+            "support-1",
+            "prod"
+        )));
+        assert!(!is_refused(batch_of(
+            RecordKind::Decision,
+            1,
+            &[1],
+            "support-1",
+            "prod"
+        )));
     }
 
     #[test]

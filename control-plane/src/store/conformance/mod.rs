@@ -133,6 +133,7 @@ conformance! {
     records:
         records_are_in_the_chain_exactly_once,
         a_hole_is_refused_and_changes_nothing,
+        what_is_not_accepted_has_a_record_in_its_place_and_holds_up_nothing,
         a_governance_act_commits_with_its_change,
         two_writers_make_one_chain,
         a_checkpoint_settles_what_it_covers,

@@ -8,7 +8,7 @@ use super::{
 use crate::store::{
     StoreError,
     desired::Expected,
-    records::{ChainPosition, CheckpointRow, GapKind, RecordFilter},
+    records::{ChainPosition, CheckpointRow, GapKind, Incoming, RecordFilter, RefusedRecord},
     sidecars::{SidecarHeartbeat, SidecarReport},
 };
 
@@ -64,12 +64,6 @@ pub(super) async fn a_hole_is_refused_and_changes_nothing(fixture: &Fixture) {
         })
     ));
     assert_eq!(store.chain_head().await.unwrap().at, before);
-    let mut forged = Source::new("s1", 1).batch(2);
-    let mut other = Source::new("s1", 1);
-    other.record(|record| record.session = Some("another".to_owned()));
-    forged.records[1] = other.record(|_| ());
-    let broken = store.ingest(vec![forged]).await;
-    assert!(matches!(broken, Err(StoreError::Invalid { .. })), "{broken:?}");
     let unknown = store.ingest(vec![Source::new("s1", 9).batch(1)]).await;
     assert!(matches!(unknown, Err(StoreError::NoOpenEpoch { epoch: 9, .. })));
     let mut source = Source::new("s1", 1);
@@ -81,6 +75,49 @@ pub(super) async fn a_hole_is_refused_and_changes_nothing(fixture: &Fixture) {
     assert!(store.close_epoch("s1", 1, 2).await.unwrap().closed);
     let closed = store.ingest(vec![source.batch(1)]).await;
     assert!(matches!(closed, Err(StoreError::NoOpenEpoch { .. })));
+}
+
+pub(super) async fn what_is_not_accepted_has_a_record_in_its_place_and_holds_up_nothing(fixture: &Fixture) {
+    let store = &fixture.store;
+    enrolled(fixture, "s1").await;
+    let mut source = Source::new("s1", 1);
+    let mut batch = source.batch(5);
+    // Number 2 is refused before it comes here, number 4 links another record than the one before it.
+    let refused = RefusedRecord {
+        n: 2,
+        link: batch.records[1].link(),
+        namespace: "default".to_owned(),
+        reason: "not this sidecar's".to_owned(),
+    };
+    batch.records[1] = Incoming::Refused(refused);
+    let mut other = Source::new("s1", 1);
+    for _ in 0..3 {
+        other.record(|record| record.session = Some("another".to_owned()));
+    }
+    batch.records[3] = other.record(|_| ()).into();
+    batch.records.truncate(4);
+    let mark = store.ingest(vec![batch.clone()]).await.unwrap().remove(0);
+    assert_eq!(mark.committed, 4);
+    // Sent again, it is there once; the epoch goes on behind it.
+    store.ingest(vec![batch]).await.unwrap();
+    let next = other.batch(1);
+    assert_eq!(store.ingest(vec![next]).await.unwrap()[0].committed, 5);
+    let acts = RecordFilter {
+        kind: Some("act".into()),
+        ..RecordFilter::default()
+    };
+    let found = store.records(acts).await.unwrap();
+    let standing: Vec<_> = found
+        .iter()
+        .filter(|record| record.header.contains(r#""tool":"mesh.record_refused""#))
+        .collect();
+    assert_eq!(standing.len(), 2);
+    assert!(
+        standing
+            .iter()
+            .all(|record| record.header.contains(r#""sidecar":"s1","epoch":1"#))
+    );
+    verified(&**store).await;
 }
 
 pub(super) async fn a_governance_act_commits_with_its_change(fixture: &Fixture) {

@@ -13,7 +13,7 @@ use chain::{
 
 use crate::store::{
     Store,
-    records::{ChainPosition, CheckpointRow, IncomingRecord, IngestBatch},
+    records::{ChainPosition, CheckpointRow, Incoming, IncomingRecord, IngestBatch},
 };
 
 /// Makes the records of one epoch.
@@ -62,7 +62,7 @@ impl Source {
         IngestBatch {
             sidecar: self.sidecar.clone(),
             epoch: self.chain.epoch(),
-            records,
+            records: records.into_iter().map(Incoming::from).collect(),
         }
     }
 }

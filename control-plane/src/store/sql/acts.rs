@@ -1,6 +1,9 @@
 //! The control plane's own acts, as a source of records: one epoch per generation, shared by the replicas under its lock.
 
+use std::borrow::Cow;
+
 use chain::{
+    hash::Hash,
     payload::Payload,
     record::SourceRecord,
     source::SourceChain,
@@ -15,7 +18,7 @@ use super::{
 };
 use crate::store::{
     error::{StoreError, StoreResult},
-    records::{ChainPosition, IncomingRecord, OWN_SOURCE},
+    records::{ChainPosition, IncomingRecord, OWN_SOURCE, RefusedRecord},
     types::{Act, Micros},
 };
 
@@ -65,13 +68,53 @@ pub(super) async fn append_all(tx: &mut Tx, acts: &[Act]) -> StoreResult<ChainPo
         .map(|record| Fresh {
             sidecar: OWN_SOURCE,
             epoch: generation,
-            record,
+            link: Hash::of(&[record.source.as_bytes()]),
+            record: Cow::Borrowed(record),
         })
         .collect::<Vec<_>>();
     ingest::append(tx, &fresh).await
 }
 
 fn sealed(source: &mut SourceChain, act: &Act, now: Micros) -> StoreResult<IncomingRecord> {
+    let (mut record, payload) = described(act, now)?;
+    let sealed = source.seal(&mut record).map_err(unwritable)?;
+    Ok(IncomingRecord {
+        n: sealed.n,
+        source: sealed.text,
+        record,
+        payload: Some(payload),
+    })
+}
+
+/// The record in the place of what a source sent and what is not accepted.
+pub(super) async fn standing_for(
+    tx: &mut Tx,
+    refused: &RefusedRecord,
+    (sidecar, epoch): (&str, u64),
+    prev: Hash,
+) -> StoreResult<IncomingRecord> {
+    let mut act = Act::new(
+        "mesh.record_refused",
+        "system",
+        serde_json::json!({ "reason": refused.reason }),
+    );
+    act.namespace = refused.namespace.clone();
+    let (mut record, payload) = described(&act, tx.now().await?)?;
+    record.sidecar = Some(sidecar.to_owned().into());
+    record.epoch = Some(epoch);
+    record.n = Some(refused.n);
+    record.source_prev = Some(prev);
+    record.stands_for = Some(refused.link);
+    Ok(IncomingRecord {
+        n: refused.n,
+        source: record.encode().map_err(unwritable)?,
+        record,
+        payload: Some(payload),
+    })
+}
+
+/// An act's record, with no place in a source's chain yet, and its payload.
+fn described(act: &Act, now: Micros) -> StoreResult<(SourceRecord, String)> {
     let mut salt = [0_u8; 16];
     getrandom::fill(&mut salt).map_err(unwritable)?;
     let mut payload = Payload::new(salt);
@@ -88,13 +131,7 @@ fn sealed(source: &mut SourceChain, act: &Act, now: Micros) -> StoreResult<Incom
     record.agent = Some(act.agent.clone()).filter(|agent| !agent.is_empty());
     record.tool = Some(act.name.clone().into());
     record.payload_digest = Some(payload.digest);
-    let sealed = source.seal(&mut record).map_err(unwritable)?;
-    Ok(IncomingRecord {
-        n: sealed.n,
-        source: sealed.text,
-        record,
-        payload: Some(payload.text),
-    })
+    Ok((record, payload.text))
 }
 
 /// A UUIDv7 of this moment.

@@ -1,5 +1,6 @@
 //! Records into the chain, exactly once: the locked watermarks of the epochs, the locked head, links in memory, one bulk write.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chain::{
@@ -9,12 +10,13 @@ use chain::{
 };
 
 use super::{
+    acts,
     tx::{Connection, Tx},
     value::{Arg, args},
 };
 use crate::store::{
     error::{StoreError, StoreResult},
-    records::{ChainPosition, IncomingRecord, IngestBatch},
+    records::{ChainPosition, Incoming, IncomingRecord, IngestBatch, RefusedRecord},
     sidecars::EpochMark,
     types::{Micros, Topic},
 };
@@ -26,7 +28,9 @@ const COLUMN: usize = 256;
 pub(super) struct Fresh<'r> {
     pub(super) sidecar: &'r str,
     pub(super) epoch: u64,
-    pub(super) record: &'r IncomingRecord,
+    pub(super) record: Cow<'r, IncomingRecord>,
+    /// What the source's next record links.
+    pub(super) link: Hash,
 }
 
 /// A row of `records`.
@@ -47,7 +51,7 @@ struct Locked {
 }
 
 pub(super) async fn ingest(tx: &mut Tx, batches: &[IngestBatch]) -> StoreResult<Vec<EpochMark>> {
-    let mut by_epoch: BTreeMap<(&str, u64), Vec<&IncomingRecord>> = BTreeMap::new();
+    let mut by_epoch: BTreeMap<(&str, u64), Vec<&Incoming>> = BTreeMap::new();
     for batch in batches {
         by_epoch
             .entry((&batch.sidecar, batch.epoch))
@@ -81,20 +85,22 @@ pub(super) async fn ingest(tx: &mut Tx, batches: &[IngestBatch]) -> StoreResult<
     marks(tx, &epochs).await
 }
 
-/// Takes the records that continue an epoch; drops those below its watermark, refuses holes and broken source links.
+/// Takes the records that continue an epoch; drops those below its watermark, refuses holes. In the place of what is not accepted, or
+/// does not link the record before it, comes a record that says so: what follows in the epoch does not wait for it.
 async fn continue_epoch<'r>(
     tx: &mut Tx,
     (sidecar, epoch): (&'r str, u64),
     mark: &Locked,
     generation: u64,
-    records: &[&'r IncomingRecord],
+    records: &[&'r Incoming],
     fresh: &mut Vec<Fresh<'r>>,
 ) -> StoreResult<()> {
     let (mut last, mut prev) = (mark.committed, mark.source_hash);
     // A restore may have lost records that were settled before it, so that their source no longer has them.
     let mut may_skip = mark.generation != generation;
-    for record in records.iter().copied() {
-        if record.n <= last {
+    for incoming in records.iter().copied() {
+        let (n, link) = (incoming.n(), incoming.link());
+        if n <= last {
             continue;
         }
         if mark.closed {
@@ -103,42 +109,49 @@ async fn continue_epoch<'r>(
                 epoch,
             });
         }
-        if record.n == last + 1 {
-            follows(record, prev, (sidecar, epoch))?;
-        } else if may_skip {
-            lost(tx, (sidecar, epoch), last + 1, record.n - 1).await?;
-        } else {
+        let follows = n == last + 1;
+        if !follows && may_skip {
+            lost(tx, (sidecar, epoch), last + 1, n - 1).await?;
+        } else if !follows {
             return Err(StoreError::Hole {
                 sidecar: sidecar.to_owned(),
                 epoch,
                 expected: last + 1,
-                found: record.n,
+                found: n,
             });
         }
+        let record = match incoming {
+            Incoming::Record(record) if !follows || record.record.source_prev == Some(prev) => {
+                Cow::Borrowed(record)
+            }
+            Incoming::Record(record) => {
+                let refused = unlinked(record, link);
+                Cow::Owned(acts::standing_for(tx, &refused, (sidecar, epoch), prev).await?)
+            }
+            Incoming::Refused(refused) => {
+                Cow::Owned(acts::standing_for(tx, refused, (sidecar, epoch), prev).await?)
+            }
+        };
         may_skip = false;
-        last = record.n;
-        prev = Hash::of(&[record.source.as_bytes()]);
+        (last, prev) = (n, link);
         fresh.push(Fresh {
             sidecar,
             epoch,
             record,
+            link,
         });
     }
     Ok(())
 }
 
-/// One source whose own chain is broken would make the whole chain fail its verification.
-fn follows(record: &IncomingRecord, prev: Hash, (sidecar, epoch): (&str, u64)) -> StoreResult<()> {
-    if record.record.source_prev == Some(prev) {
-        return Ok(());
+/// A source whose own chain is broken would make the whole chain fail its verification.
+fn unlinked(record: &IncomingRecord, link: Hash) -> RefusedRecord {
+    RefusedRecord {
+        n: record.n,
+        link,
+        namespace: record.record.namespace.clone(),
+        reason: "it does not link the record before it".to_owned(),
     }
-    Err(StoreError::Invalid {
-        what: "record",
-        reason: format!(
-            "number {} of sidecar {sidecar} epoch {epoch} does not link the one before it",
-            record.n
-        ),
-    })
 }
 
 async fn lost(tx: &mut Tx, (sidecar, epoch): (&str, u64), from: u64, to: u64) -> StoreResult<()> {
@@ -205,7 +218,7 @@ pub(super) async fn append(tx: &mut Tx, fresh: &[Fresh<'_>]) -> StoreResult<Chai
     let stored_at = tx.now().await?;
     let key_id = writer.key_id().unwrap_or_default().to_owned();
     let mut rows = Vec::with_capacity(fresh.len());
-    let mut reached: BTreeMap<(&str, u64), &IncomingRecord> = BTreeMap::new();
+    let mut reached: BTreeMap<(&str, u64), (u64, Hash)> = BTreeMap::new();
     for one in fresh {
         let linked = writer
             .append(&one.record.source)
@@ -213,7 +226,7 @@ pub(super) async fn append(tx: &mut Tx, fresh: &[Fresh<'_>]) -> StoreResult<Chai
                 what: "record",
                 reason: error.to_string(),
             })?;
-        reached.insert((one.sidecar, one.epoch), one.record);
+        reached.insert((one.sidecar, one.epoch), (one.record.n, one.link));
         rows.push(NewRow {
             linked,
             key_id: key_id.clone(),
@@ -225,15 +238,15 @@ pub(super) async fn append(tx: &mut Tx, fresh: &[Fresh<'_>]) -> StoreResult<Chai
     write_rows(tx, &rows).await?;
     let head = writer.head();
     move_head(tx, &head).await?;
-    for ((sidecar, epoch), last) in &reached {
+    for ((sidecar, epoch), (last, link)) in &reached {
         tx.run(
             "UPDATE epochs SET committed = $3, generation = $4, source_hash = $5 WHERE sidecar = $1 AND epoch = $2",
             &args![
                 *sidecar,
                 *epoch,
-                last.n,
+                *last,
                 head.at.generation,
-                Hash::of(&[last.source.as_bytes()]).as_bytes(),
+                link.as_bytes(),
             ],
         )
         .await?;
@@ -243,7 +256,7 @@ pub(super) async fn append(tx: &mut Tx, fresh: &[Fresh<'_>]) -> StoreResult<Chai
         &head,
         reached
             .iter()
-            .map(|((sidecar, epoch), last)| (*sidecar, *epoch, last.n)),
+            .map(|((sidecar, epoch), (last, _))| (*sidecar, *epoch, *last)),
     )
     .await?;
     tx.wake(Topic::Records);
