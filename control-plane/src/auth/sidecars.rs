@@ -52,10 +52,55 @@ struct Standing {
     is_revoked: bool,
 }
 
+/// Ids whose standing is remembered at least; of more, those that were not seen for the longest are asked for again.
+const REMEMBERED: usize = 10_000;
+
+/// What is known of ids, in two generations that take turns: what is not looked at while the younger one fills up is forgotten, since
+/// the store knows it.
+#[derive(Debug, Default)]
+struct Standings {
+    young: HashMap<String, Standing>,
+    old: HashMap<String, Standing>,
+}
+
+impl Standings {
+    fn get(&mut self, sidecar: &str) -> Option<Standing> {
+        if let Some(standing) = self.young.get(sidecar) {
+            return Some(*standing);
+        }
+        let (sidecar, standing) = self.old.remove_entry(sidecar)?;
+        self.put(sidecar, standing);
+        Some(standing)
+    }
+
+    /// Takes what was seen; it only moves forward.
+    fn learn(&mut self, sidecar: &str, seen: Standing) -> Standing {
+        let known = self.get(sidecar).unwrap_or_default();
+        let standing = Standing {
+            epoch: known.epoch.max(seen.epoch),
+            is_revoked: known.is_revoked || seen.is_revoked,
+        };
+        self.put(sidecar.to_owned(), standing);
+        standing
+    }
+
+    fn put(&mut self, sidecar: String, standing: Standing) {
+        if self.young.len() >= REMEMBERED {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(sidecar, standing);
+    }
+
+    fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     sequence: u64,
-    standings: HashMap<String, Standing>,
+    standings: Standings,
     streams: HashMap<(String, StreamKind), Slot>,
     /// Ends of credentials renewed here, by sidecar and epoch.
     renewed: HashMap<(String, u64), Micros>,
@@ -96,7 +141,7 @@ impl Sidecars {
         let number = state.opened;
         let key = (claims.sidecar.clone(), kind);
         // Its credential was checked a moment ago: what was learned since then must not be missed.
-        let standing = state.standings.get(&key.0).copied().unwrap_or_default();
+        let standing = state.standings.get(&key.0).unwrap_or_default();
         let ended = if standing.is_revoked {
             Some(End::Revoked)
         } else {
@@ -162,7 +207,7 @@ impl Sidecars {
                     epoch: event.epoch,
                     is_revoked: event.revoked,
                 };
-                state.learn(&event.sidecar, standing);
+                state.standings.learn(&event.sidecar, standing);
                 state.end_streams(&event.sidecar, event.epoch, event.revoked);
             }
         }
@@ -180,7 +225,7 @@ impl Sidecars {
     /// # Errors
     /// `stale_epoch` or `revoked`; unavailable when the store cannot be asked.
     pub async fn check(&self, store: &dyn Store, claims: &Claims) -> Result<(), Status> {
-        let known = self.lock().standings.get(&claims.sidecar).copied();
+        let known = self.lock().standings.get(&claims.sidecar);
         let standing = match known {
             Some(standing) => standing,
             None => {
@@ -192,7 +237,7 @@ impl Sidecars {
                     epoch: row.epoch,
                     is_revoked: row.revoked.is_some(),
                 };
-                self.lock().learn(&claims.sidecar, standing)
+                self.lock().standings.learn(&claims.sidecar, standing)
             }
         };
         if standing.is_revoked {
@@ -252,13 +297,6 @@ impl Sidecars {
 }
 
 impl State {
-    fn learn(&mut self, sidecar: &str, seen: Standing) -> Standing {
-        let standing = self.standings.entry(sidecar.to_owned()).or_default();
-        standing.epoch = standing.epoch.max(seen.epoch);
-        standing.is_revoked |= seen.is_revoked;
-        *standing
-    }
-
     fn end_streams(&self, sidecar: &str, epoch: u64, is_revoked: bool) {
         for kind in [StreamKind::Watch, StreamKind::Reports, StreamKind::Approvals] {
             let Some(slot) = self.streams.get(&(sidecar.to_owned(), kind)) else {
@@ -338,7 +376,7 @@ mod tests {
     fn ended(standing: Option<Standing>) -> Option<End> {
         let registry = Arc::new(Sidecars::new(0));
         if let Some(standing) = standing {
-            registry.lock().learn("s", standing);
+            registry.lock().standings.learn("s", standing);
         }
         let claims = Claims {
             sidecar: "s".into(),

@@ -36,17 +36,20 @@ impl Quotas for Service {
     ) -> Result<Response<LeaseQuotaResponse>, Status> {
         let claims = super::authenticate(&self.core, request.metadata()).await?;
         let LeaseQuotaRequest {
-            key,
-            want,
-            lease_id,
-            limit,
+            key, want, lease_id, ..
         } = request.into_inner();
         let key = key_of(key)?;
         scope::check_agent(&claims, &key.agent)?;
         if lease_id.is_empty() {
             return Err(Status::invalid_argument("a lease needs an id"));
         }
-        let limit = quotas::limit(&self.core.hub, &key).unwrap_or(limit);
+        // What the caller takes for the limit is its own word.
+        let limit = quotas::limit(&self.core.hub, &key).ok_or_else(|| {
+            Status::unavailable(format!(
+                "no limit of this kind by the policy `{}` is in force here; the view may be about to change",
+                key.policy
+            ))
+        })?;
         let key = within(&claims, key);
         let want = quotas::lot(key.kind, want, limit);
         let request = kept::QuotaRequest {

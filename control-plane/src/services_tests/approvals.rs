@@ -13,7 +13,7 @@ use proto::v1::{
 };
 use tonic::Code;
 
-use super::plane::{LONG, Plane};
+use super::plane::{LONG, Plane, eventually, policy};
 
 fn binding(agent: &str) -> Binding {
     Binding {
@@ -180,6 +180,16 @@ async fn an_unanswered_approval_times_out() {
 #[tokio::test]
 async fn a_limit_is_leased_once_per_lease_never_beyond_and_by_each_namespace_apart() {
     let plane = Plane::start().await;
+    plane
+        .put_policy(&format!(
+            "{}rate_limit: {{max_total: 3}}\n",
+            policy("p", "a", "*")
+        ))
+        .await;
+    eventually("the policy", async || {
+        plane.plane.core().hub.resource("policy", "p").is_some()
+    })
+    .await;
     let sidecar = plane.enrol("default", &["*"]).await;
     let mut client = QuotasClient::new(plane.channel.clone());
     let lease = |id: &str| LeaseQuotaRequest {
@@ -190,8 +200,14 @@ async fn a_limit_is_leased_once_per_lease_never_beyond_and_by_each_namespace_apa
         }),
         want: 2,
         lease_id: id.to_owned(),
-        limit: 3,
+        limit: 1_000,
     };
+    let mut unknown = lease("l0");
+    if let Some(key) = &mut unknown.key {
+        key.policy = "unknown".to_owned();
+    }
+    let refused = client.lease(sidecar.request(unknown)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "the caller's word is no limit");
     for (id, granted) in [("l1", 2), ("l1", 2), ("l2", 1), ("l3", 0)] {
         let lot = client
             .lease(sidecar.request(lease(id)))
