@@ -46,21 +46,28 @@ impl AllowedHosts {
     }
 
     fn is_called_by(&self, host: &str) -> bool {
-        address(host).is_some() || self.is_name(host)
+        address(host).is_some() || is_loopback(host) || self.is_configured(host)
     }
 
-    fn is_name(&self, host: &str) -> bool {
-        let host = host.trim_end_matches('.');
-        host.eq_ignore_ascii_case("localhost")
-            || address(host).is_some_and(|address| address.is_loopback())
-            || self.0.iter().any(|name| name.eq_ignore_ascii_case(host))
-    }
-
+    /// A page of this server, under whichever of its loopback names, or of a configured host. Another server of this machine is
+    /// somebody else: what it serves in a browser must not act as an agent.
     fn is_trusted(&self, origin: Option<&str>, host: &Authority) -> bool {
         origin.and_then(origin_authority).is_some_and(|origin| {
-            self.is_name(origin.host()) || origin.as_str().eq_ignore_ascii_case(host.as_str())
+            self.is_configured(origin.host())
+                || origin.as_str().eq_ignore_ascii_case(host.as_str())
+                || (is_loopback(origin.host()) && is_loopback(host.host()) && origin.port() == host.port())
         })
     }
+
+    fn is_configured(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.');
+        self.0.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|address| address.is_loopback())
 }
 
 /// Whether a request comes from a page of this very server: it has an `Origin`, equal to the host it calls.
@@ -154,11 +161,15 @@ mod tests {
 
     #[test]
     fn a_foreign_origin_is_refused() {
-        assert!(check("localhost:9090", Some("http://localhost:3000")));
+        assert!(check("localhost:9090", Some("http://localhost:9090")));
+        assert!(check("127.0.0.1:9090", Some("http://localhost:9090")));
         assert!(check("localhost:9090", Some("https://gate.example.com")));
         assert!(check("10.0.0.7:9090", Some("http://10.0.0.7:9090")));
         for origin in [
             "http://evil.example",
+            "http://localhost:3000",
+            "http://127.0.0.1:3000",
+            "http://localhost",
             "null",
             "http://10.0.0.8",
             "file://localhost",
