@@ -1,5 +1,7 @@
 //! The digest and the signed text of a whole view of desired state (`StateProof` in `snapshots.proto`).
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest, Sha256};
 
 use crate::v1::{Resource, Revision};
@@ -26,6 +28,24 @@ pub fn resource_digest(resource: &Resource) -> [u8; 32] {
         hash.update(u32::MAX.to_be_bytes());
     }
     hash.finalize().into()
+}
+
+/// Names the part of desired state that one credential sees, in every signed state: hex SHA-256 of namespace, agents and upstreams.
+/// The order of the globs does not matter, nor whether one stands twice.
+#[must_use]
+pub fn scope_id(namespace: &str, agents: &[String], upstreams: &[String]) -> String {
+    let mut hash = Sha256::new();
+    let mut part = |text: &str| {
+        hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(text);
+    };
+    part(namespace);
+    for globs in [agents, upstreams] {
+        let globs: BTreeSet<&String> = globs.iter().collect();
+        part(&globs.len().to_string());
+        globs.into_iter().for_each(|glob| part(glob));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Digest of a view, from the digests of its resources sorted by (type, name) bytewise.

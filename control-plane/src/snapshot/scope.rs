@@ -1,10 +1,8 @@
 //! Which resources one sidecar may see: what its namespace, agents and upstreams can touch, and nothing else.
 
 use policy::glob::Glob;
-use sha2::{Digest, Sha256};
 
 use crate::auth::Claims;
-use crate::keys::hex;
 
 /// The part of a credential that decides what its sidecar sees. Sidecars with equal scopes share one channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,17 +32,7 @@ impl Scope {
     /// Hex SHA-256 of namespace, agents and upstreams; stands in every signed state.
     #[must_use]
     pub fn id(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut part = |text: &str| {
-            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
-            hash.update(text);
-        };
-        part(&self.namespace);
-        for globs in [&self.agents, &self.upstreams] {
-            part(&globs.len().to_string());
-            globs.iter().for_each(|glob| part(glob));
-        }
-        hex::encode(&hash.finalize())
+        proto::view::scope_id(&self.namespace, &self.agents, &self.upstreams)
     }
 }
 
