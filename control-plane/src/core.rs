@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::approvals::Approvals;
 use crate::auth::{AdminToken, Sidecars};
+use crate::documents::Directory;
 use crate::keys::KeyRing;
 use crate::metrics::Metrics;
 use crate::rollout::Rollout;
@@ -97,6 +98,8 @@ pub struct Core {
     pub hosts: AllowedHosts,
     /// Lists that policies may name.
     pub lists: Lists,
+    /// The policy directory, where this process has one.
+    pub directory: Option<Directory>,
     /// Keys by which the MACs of records are verified.
     pub trace_keys: Vec<MacKey>,
     /// What happens at the first use of an upstream, where pins are kept.

@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 use crate::approvals::{self, Approvals};
 use crate::auth::{self, AdminToken, AdminTokenError, Sidecars};
 use crate::core::Core;
-use crate::documents::{self, Folder};
+use crate::documents::{self, Directory, Folder};
 use crate::keys::{self, KeyError, KeyRing, MasterKey, MasterKeyError, hex};
 use crate::metrics::Metrics;
 use crate::options::{Options, Storage};
@@ -76,15 +76,16 @@ pub async fn start(options: Options) -> Result<ControlPlane, StartError> {
     let store = open(&options).await?;
     let keys = Arc::new(KeyRing::open(&*store, master).await?);
     let folder = keep_configuration(&*store, &options).await?;
-    let core = assemble(options, store, keys, admin_token).await?;
+    let (directory, edits) = options.policy_dir.clone().map(Directory::new).unzip();
+    let core = assemble(options, store, keys, admin_token, directory).await?;
     if core.loopback_operators {
         tracing::warn!(
             "auth.loopback_operators is on: every program on this machine, agents included, is an operator"
         );
     }
-    if let Some((folder, stamp)) = folder {
+    if let Some(((folder, stamp), edits)) = folder.zip(edits) {
         core.tasks
-            .spawn(documents::keep_applied(Arc::clone(&core), folder, stamp));
+            .spawn(documents::keep_applied(Arc::clone(&core), folder, stamp, edits));
     }
     core.tasks.spawn(snapshot::follow(Arc::clone(&core)));
     core.tasks.spawn(rollout::keep_written(Arc::clone(&core)));
@@ -109,6 +110,7 @@ async fn assemble(
     store: SharedStore,
     keys: Arc<KeyRing>,
     admin_token: AdminToken,
+    directory: Option<Directory>,
 ) -> Result<Arc<Core>, StartError> {
     let began = options.clock.boot_now();
     let head = store.head().await?;
@@ -132,6 +134,7 @@ async fn assemble(
         loopback_operators: options.loopback_operators,
         hosts: AllowedHosts::new(options.hosts),
         lists: options.lists,
+        directory,
         trace_keys: trace_key(&options.trace_key).into_iter().collect(),
         first_use: options.first_use,
         limits: options.limits,

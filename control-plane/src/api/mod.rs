@@ -28,7 +28,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 
 use crate::core::Core;
 
@@ -67,6 +67,7 @@ fn governance() -> Router<Arc<Core>> {
             "/policies/{name}",
             get(policies::one).put(policies::put).delete(policies::remove),
         )
+        .route("/policies/{name}/tools/{tool}", put(policies::put_tool))
         .route("/policies/{name}/versions", get(policies::versions))
         .route("/policies/{name}/rollback", post(policies::rollback))
         .route("/approvals", get(approvals::list))

@@ -89,7 +89,7 @@ pub fn read_text(folder: &Path, file: &str) -> Result<Option<String>, FileRefuse
 ///
 /// # Errors
 /// When it does not hold what it is said to hold, is not for this server to change, or the system does not do it.
-pub fn replace(folder: &Path, wanted: &Replacement) -> Result<(), FileRefused> {
+pub(super) fn replace(folder: &Path, wanted: &Replacement) -> Result<(), FileRefused> {
     let file = wanted.file.as_str();
     check_source(folder, file)?;
     if read_text(folder, file)? != wanted.before {
@@ -104,7 +104,7 @@ pub fn replace(folder: &Path, wanted: &Replacement) -> Result<(), FileRefused> {
 ///
 /// # Errors
 /// When the system does not do it.
-pub fn restore(folder: &Path, done: &Replacement) -> Result<(), FileRefused> {
+pub(super) fn restore(folder: &Path, done: &Replacement) -> Result<(), FileRefused> {
     let back = Replacement {
         file: done.file.clone(),
         before: None,

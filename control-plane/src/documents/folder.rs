@@ -44,6 +44,11 @@ impl Folder {
         }
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Takes documents that the store keeps of files here as the last valid versions of those files, so that a restart
     /// forgets none. What stands in for an invalid file without one denies, and is no version to keep.
     pub fn remember(&mut self, kept: impl IntoIterator<Item = PolicyDraft>) {

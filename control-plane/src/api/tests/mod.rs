@@ -6,6 +6,7 @@ mod door;
 mod fleet;
 mod hostile;
 mod policies;
+mod tool_edits;
 mod tools;
 
 use std::net::SocketAddr;

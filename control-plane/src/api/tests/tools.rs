@@ -25,7 +25,7 @@ fn declared(tools: &[(&str, &str)]) -> Vec<DeclaredTool> {
     tools.iter().map(one).collect()
 }
 
-async fn publish(world: &World, namespace: &str, tools: &[(&str, &str)]) {
+pub(super) async fn publish(world: &World, namespace: &str, tools: &[(&str, &str)]) {
     let publication = Publication {
         namespace: namespace.to_owned(),
         upstream: "notes".to_owned(),
@@ -46,7 +46,7 @@ async fn pinning() -> World {
     World::of(|options| options.settings.pin_tools = true).await
 }
 
-const READ: (&str, &str) = ("read_note", "Reads a note");
+pub(super) const READ: (&str, &str) = ("read_note", "Reads a note");
 
 #[tokio::test]
 async fn the_catalogue_shows_what_sidecars_publish() {

@@ -43,10 +43,6 @@ impl Known {
             classification,
         })
     }
-
-    pub(super) fn name(&self) -> &ToolName {
-        &self.classification.name
-    }
 }
 
 fn declared(row: &CatalogueTool, seen: &SeenVersion) -> Option<Tool> {
@@ -72,7 +68,7 @@ pub(in super::super) fn catalogue(rows: Vec<CatalogueTool>, pins_are_kept: bool)
                 PinStatus::Changed => Some(Floor::PIN_CHANGED),
                 PinStatus::Pinned => None,
             };
-            let name = known.name().clone();
+            let name = known.classification.name.clone();
             KnownTool {
                 floors: floor.filter(|_| pins_are_kept).into_iter().collect(),
                 ..KnownTool::of(known.tool.unwrap_or_else(|| Tool::host(name)))

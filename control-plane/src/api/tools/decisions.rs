@@ -10,14 +10,16 @@ use policy::foresee::{Conditional, ToolDecision, ToolQuery};
 use policy::glob::Glob;
 use policy::{Action, Floor, InvalidPolicy, Policy, PolicySet};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tools::classify::Classification;
-use tools::id::{AgentId, Namespace, PolicyName, UserId};
+use tools::id::{AgentId, Namespace, PolicyName, ToolName, UpstreamName, UserId};
+use tools::model::{Tool, ToolKind};
 
 use super::super::input::Params;
 use super::super::refusal::internal;
 use super::catalogue::{Known, status};
 use crate::core::Core;
-use crate::store::catalogue::PinStatus;
+use crate::store::catalogue::{CatalogueTool, PinStatus};
 use crate::store::desired::PolicyRow;
 
 #[derive(Debug, Deserialize)]
@@ -139,6 +141,53 @@ fn globs(texts: &[String]) -> Vec<Glob> {
     read.unwrap_or_default()
 }
 
+/// The question about a tool before any call.
+pub(in super::super) fn query<'a>(
+    namespace: &'a Namespace,
+    agent: &'a AgentId,
+    user: Option<&'a UserId>,
+    classification: &'a Classification,
+    floors: &'a [Floor],
+) -> ToolQuery<'a> {
+    ToolQuery {
+        namespace,
+        agent,
+        user,
+        session: None,
+        tool: &classification.name,
+        classification,
+        targets: None,
+        floors,
+    }
+}
+
+/// A tool of the catalogue as policies see it.
+pub(in super::super) fn known_as(row: CatalogueTool) -> Option<(Namespace, Classification)> {
+    let namespace = Namespace::try_from(row.namespace.as_str()).ok()?;
+    Some((namespace, Known::new(row)?.classification))
+}
+
+/// What a tool that nobody declares, such as an agent's own, is judged to do by its name.
+pub(in super::super) fn classification_by_name(name: &ToolName) -> Classification {
+    let declared = serde_json::json!({"name": name.local()}).to_string();
+    let upstream = name
+        .upstream()
+        .and_then(|upstream| UpstreamName::try_from(upstream).ok());
+    let kind = if upstream.is_some() {
+        ToolKind::Mcp
+    } else {
+        ToolKind::Host
+    };
+    let tool = RawValue::from_string(declared)
+        .ok()
+        .and_then(|raw| Tool::from_declaration(kind, upstream.as_ref(), None, raw.into()).ok())
+        .filter(|tool| tool.name == *name);
+    tool.map_or_else(
+        || Classification::unknown(name.clone()),
+        |tool| tool.classification,
+    )
+}
+
 fn decided(
     set: &PolicySet,
     known: Known,
@@ -161,16 +210,7 @@ fn decided(
         floors,
         conditional,
         ..
-    } = set.tool_decision(&ToolQuery {
-        namespace: &namespace,
-        agent,
-        user,
-        session: None,
-        tool: known.name(),
-        classification: &known.classification,
-        targets: None,
-        floors,
-    });
+    } = set.tool_decision(&query(&namespace, agent, user, &known.classification, floors));
     Some(Decided {
         name: known.row.name,
         namespace: known.row.namespace,

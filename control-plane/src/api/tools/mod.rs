@@ -7,5 +7,5 @@ mod pins;
 
 pub(super) use accept::accept;
 pub(super) use catalogue::{catalogue, list};
-pub(super) use decisions::{compiled, decisions};
+pub(super) use decisions::{classification_by_name, compiled, decisions, known_as, query};
 pub(super) use pins::pins;

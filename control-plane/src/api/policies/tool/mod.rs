@@ -1,9 +1,11 @@
 //! `PUT /policies/{agent}/tools/{tool}`: one tool's action for one agent, set in the text of the agent's own policy.
 //!
-//! [`question`] is what is asked, [`plan`] works out the new text and proves it, [`commit`] stores it. A plan that somebody
+//! [`question`] is what is asked, [`plan`] works out the new text and proves it ([`create`] for an agent without
+//! a policy of its own), [`commit`] stores it. A plan that somebody
 //! else's change has made stale is made again.
 
 mod commit;
+mod create;
 mod plan;
 mod question;
 

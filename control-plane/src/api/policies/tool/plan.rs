@@ -19,9 +19,6 @@ use crate::documents::{self, FileRefused, Replacement};
 use crate::store::catalogue::CatalogueTool;
 use crate::store::desired::{Expected, PolicyDraft, PolicyOrigin, PolicyRow};
 
-/// Names that are tried for a new policy or file before giving up.
-const NAMES: usize = 100;
-
 /// What is to be stored.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -42,7 +39,7 @@ pub(super) struct Plan {
     pub(super) version_before: Option<u64>,
     pub(super) text_before: Option<String>,
     pub(super) text_after: Option<String>,
-    source_file: Option<String>,
+    pub(super) source_file: Option<String>,
 }
 
 impl Plan {
@@ -73,7 +70,7 @@ impl From<FileRefused> for Failed {
     }
 }
 
-fn refused(refused: EditRefused) -> Failed {
+pub(super) fn refused(refused: EditRefused) -> Failed {
     Failed::Refused(Problem::conflict(refused.to_string()))
 }
 
@@ -95,11 +92,11 @@ pub(super) async fn plan(core: &Arc<Core>, question: &Arc<Question>, belief: Bel
 }
 
 /// Everything that a plan is made from.
-struct Desk<'a> {
-    core: &'a Core,
-    question: &'a Question,
-    rows: Vec<PolicyRow>,
-    set: PolicySet,
+pub(super) struct Desk<'a> {
+    pub(super) core: &'a Core,
+    pub(super) question: &'a Question,
+    pub(super) rows: Vec<PolicyRow>,
+    pub(super) set: PolicySet,
     /// The tool as it is known, in each namespace.
     seen: Vec<(Namespace, Classification)>,
     date: String,
@@ -133,7 +130,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn request<'r>(
+    pub(super) fn request<'r>(
         &'r self,
         policy: &'r PolicyName,
         deciding: Option<usize>,
@@ -150,7 +147,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Where static rules land in each namespace, before floors; the strictest.
-    fn standard(&self, set: &PolicySet) -> Action {
+    pub(super) fn standard(&self, set: &PolicySet) -> Action {
         let landed = self.seen.iter().map(|(namespace, classification)| {
             let query = query(namespace, &self.question.agent, None, classification, &[]);
             set.tool_decision(&query).standard
@@ -308,7 +305,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn parse(&self, shown: &str, text: &str, file: Option<&str>) -> Result<Vec<Policy>, Failed> {
+    pub(super) fn parse(&self, shown: &str, text: &str, file: Option<&str>) -> Result<Vec<Policy>, Failed> {
         let source = if file.is_some() {
             Source::Directory
         } else {
@@ -322,65 +319,14 @@ impl<'a> Desk<'a> {
         })
     }
 
-    fn with(&self, policies: Vec<Policy>, removed: &[PolicyName]) -> PolicySet {
+    pub(super) fn with(&self, policies: Vec<Policy>, removed: &[PolicyName]) -> PolicySet {
         let invalid = self.set.invalid().to_vec();
         self.set
             .with_changes(policies.into_iter().map(Arc::new), removed, invalid)
     }
 
-    fn create(&self) -> Result<Plan, Failed> {
-        let agent = &self.question.agent;
-        let no_name = || {
-            Failed::Refused(Problem::conflict(
-                "every name that a new policy could have is taken",
-            ))
-        };
-        let is_free = |name: &PolicyName| !self.rows.iter().any(|row| row.document.name == name.as_str());
-        let name = numbered(agent.as_str())
-            .filter_map(|name| PolicyName::try_from(name.as_str()).ok())
-            .find(is_free)
-            .ok_or_else(no_name)?;
-        let file = match &self.core.directory {
-            Some(directory) => {
-                let names = numbered(&edit::file_stem(agent)).map(|stem| format!("{stem}.yaml"));
-                let mut free = names.filter(|file| !directory.path().join(file).exists());
-                Some(free.next().ok_or_else(no_name)?)
-            }
-            None => None,
-        };
-        let request = self.request(&name, None, &self.core.lists);
-        let text = edit::new_document(&name, agent, &request).map_err(refused)?;
-        let shown = file.clone().unwrap_or_else(|| format!("{name}.yaml"));
-        let policies = self.parse(&shown, &text, file.as_deref())?;
-        let Some(policy) = policies.first().cloned() else {
-            return Err(Failed::Refused(Problem::internal()));
-        };
-        let set = self.with(policies, &[]);
-        let after = self.standard(&set);
-        self.says_what_was_asked(after, &set)?;
-        let step = match &file {
-            Some(file) => Step::File(Replacement {
-                file: file.clone(),
-                before: None,
-                after: Some(text.clone()),
-            }),
-            None => Step::Put(Box::new(draft(&policy, &text)?), Expected::Absent),
-        };
-        Ok(Plan {
-            step,
-            policy: Some(name.as_str().to_owned()),
-            rule: Some(0),
-            before: self.standard(&self.set),
-            after,
-            version_before: None,
-            text_before: None,
-            text_after: Some(text),
-            source_file: file,
-        })
-    }
-
     /// What `/tools/decisions` will show before floors has to be what was asked, wherever the tool is.
-    fn says_what_was_asked(&self, landed: Action, set: &PolicySet) -> Result<(), Failed> {
+    pub(super) fn says_what_was_asked(&self, landed: Action, set: &PolicySet) -> Result<(), Failed> {
         let Change::Set(asked) = self.question.change else {
             return Ok(());
         };
@@ -403,15 +349,6 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// A name, and the same with numbers.
-fn numbered(name: &str) -> impl Iterator<Item = String> {
-    let name = name.to_owned();
-    (1..=NAMES).map(move |number| match number {
-        1 => name.clone(),
-        number => format!("{name}-{number}"),
-    })
-}
-
 fn file_of(row: &PolicyRow) -> Option<&str> {
     match &row.document.origin {
         PolicyOrigin::Directory { file, .. } => Some(file),
@@ -419,7 +356,7 @@ fn file_of(row: &PolicyRow) -> Option<&str> {
     }
 }
 
-fn draft(policy: &Policy, text: &str) -> Result<PolicyDraft, Failed> {
+pub(super) fn draft(policy: &Policy, text: &str) -> Result<PolicyDraft, Failed> {
     documents::draft(policy, text).map_err(|error| Failed::Refused(internal(&error)))
 }
 
