@@ -1,8 +1,8 @@
-//! `toolgate policy list | push | pull | history | rollback | delete`, and the author's commands.
+//! `toolgate policy list | push | pull | set | history | rollback | delete`, and the author's commands.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -25,6 +25,8 @@ pub(crate) enum PolicyCommand {
         #[arg(long, short)]
         file: Option<PathBuf>,
     },
+    /// Set what one tool's calls by one agent come to, in the agent's own policy; every other line of it stays.
+    Set(SetArgs),
     /// The versions of a policy, newest first.
     History {
         /// The policy's name.
@@ -53,6 +55,40 @@ pub(crate) enum PolicyCommand {
     Replay(author::ReplayArgs),
     /// Show the path to a recorded decision, and the smallest change that flips it.
     Why(author::WhyArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetArgs {
+    /// The agent.
+    agent: String,
+    /// The tool, by its full name: `server.tool`.
+    tool: String,
+    /// What its calls come to; `inherit` removes a rule that was set this way.
+    #[arg(value_enum)]
+    action: SetAction,
+    /// Who sets it, for the record and the comment above the rule.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// As the tool is in this namespace, when it differs between them.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Only when the present version of the agent's own policy is this one.
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
+}
+
+/// What can be set for a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum SetAction {
+    /// Its calls are forwarded.
+    Allow,
+    /// Its calls are refused.
+    Deny,
+    /// Its calls wait for a person.
+    HumanApproval,
+    /// Whatever the other rules say.
+    Inherit,
 }
 
 #[derive(Args, Debug)]
@@ -103,6 +139,7 @@ pub(crate) async fn run(context: &Context, command: PolicyCommand) -> Result<(),
                 None => context.printer.answer(&answer, |_| text.to_owned()),
             }
         }
+        PolicyCommand::Set(args) => set(context, args).await,
         PolicyCommand::History { name } => {
             let answer = client
                 .get(&format!("/policies/{}/versions", segment(&name)))
@@ -127,6 +164,46 @@ pub(crate) async fn run(context: &Context, command: PolicyCommand) -> Result<(),
             })
         }
     }
+}
+
+async fn set(context: &Context, args: SetArgs) -> Result<(), CliError> {
+    let namespace = args
+        .namespace
+        .map(|namespace| format!("?namespace={}", segment(&namespace)));
+    let path = format!(
+        "/policies/{}/tools/{}{}",
+        segment(&args.agent),
+        segment(&args.tool),
+        namespace.unwrap_or_default()
+    );
+    let action = args.action.to_possible_value();
+    let action = action.as_ref().map_or("", |action| action.get_name());
+    let mut body = json!({"action": action});
+    if let (Some(by), Some(fields)) = (args.by, body.as_object_mut()) {
+        fields.insert("by".to_owned(), json!(by));
+    }
+    let mut request = context.client.request(Method::PUT, &path).json(&body);
+    if let Some(version) = args.if_version {
+        request = request.header("If-Match", format!("\"{version}\""));
+    }
+    let answer = context.client.json(request).await?;
+    context.printer.answer(&answer, |answer| {
+        let says = format!(
+            "{} is {} for {}",
+            field(answer, "tool"),
+            field(answer, "action"),
+            field(answer, "agent")
+        );
+        if answer.get("changed") != Some(&Value::Bool(true)) {
+            return format!("nothing to change: {says}");
+        }
+        let before = field(answer, "action_before");
+        format!(
+            "{says} (was {before}) from revision {}, in policy {}",
+            field(answer, "revision"),
+            field(answer, "policy")
+        )
+    })
 }
 
 /// A document on its way to the control plane.
