@@ -74,6 +74,13 @@ pub(super) struct Credentials {
     pub(super) public_keys: TrustedKeys,
 }
 
+impl Credentials {
+    /// Names the part of desired state that this credential sees.
+    pub(super) fn scope(&self) -> String {
+        proto::view::scope_id(self.namespace.as_str(), &self.agents, &self.upstreams)
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Credentials({})", self.sidecar_id)

@@ -96,7 +96,7 @@ impl Control {
             reconfigured: Notify::new(),
             is_delivering: watch::Sender::new(false),
         });
-        let view = restore(&shared);
+        let view = restore(&shared, credentials.as_ref());
         let control = Self {
             inner: Arc::new(Inner::new(shared)),
         };
@@ -259,12 +259,17 @@ impl Drop for Inner {
 }
 
 /// Puts in force what an earlier process kept.
-fn restore(shared: &Arc<Shared>) -> Option<Arc<View>> {
+fn restore(shared: &Arc<Shared>, credentials: Option<&Credentials>) -> Option<Arc<View>> {
     let Kept { view, lease, stops } = kept::load(&shared.dir, &shared.keys.load(), &shared.clock);
     if let Some(stops) = stops {
         shared.in_force.replace_stops(stops);
     }
     let view = view?;
+    let scope = credentials.map(Credentials::scope);
+    if scope.as_deref() != Some(view.proof.scope.as_str()) {
+        tracing::error!("the kept snapshot is of another credential and is not used");
+        return None;
+    }
     shared
         .in_force
         .install(Snapshot::compile(&view, shared.local, None));

@@ -292,6 +292,22 @@ async fn a_kept_snapshot_that_was_tampered_with_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_kept_snapshot_of_another_credential_is_not_used() {
+    let (rig, _watch, _) = in_force().await;
+    let path = rig.dir.path().join("snapshot.bin");
+    until("the snapshot is kept", || path.exists()).await;
+    let gone = Plane::start();
+    gone.cut();
+    rig.plane.cut();
+    rig.control.shutdown(Duration::ZERO).await;
+    let mut kept = credentials::Credentials::load(rig.dir.path()).unwrap().unwrap();
+    kept.namespace = "another".parse().unwrap();
+    kept.save(rig.dir.path()).unwrap();
+    let rig = rig.restart(gone).await;
+    assert_eq!(rig.control.freshness(), Freshness::NoSnapshot);
+}
+
+#[tokio::test]
 async fn what_is_held_is_said_when_a_stream_is_opened_again() {
     let (rig, watch, state) = in_force().await;
     watch.end(tonic::Status::unavailable("going down")).await;
