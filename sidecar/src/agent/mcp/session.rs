@@ -101,10 +101,23 @@ impl Drop for Use {
 
 /// Why no session was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this sidecar already has {limit} sessions; end one, or try again later")]
-pub struct TooManySessions {
-    limit: usize,
+pub enum TooManySessions {
+    /// Over all identities.
+    #[error("this sidecar already has {limit} sessions; end one, or try again later")]
+    Everybody {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Of one identity, and all of them are in use.
+    #[error("this agent already has {limit} sessions in use; end one, or try again later")]
+    Identity {
+        /// How many there may be.
+        limit: usize,
+    },
 }
+
+/// One identity's share of all sessions.
+const SHARE: usize = 4;
 
 /// All sessions of a sidecar.
 #[derive(Debug)]
@@ -144,11 +157,34 @@ impl Sessions {
         });
         self.end_idle();
         let mut by_id = self.lock();
+        self.make_room(&mut by_id, identity)?;
         if by_id.len() >= self.limit {
-            return Err(TooManySessions { limit: self.limit });
+            return Err(TooManySessions::Everybody { limit: self.limit });
         }
         by_id.insert(session.id.clone(), Arc::clone(&session));
         Ok(session)
+    }
+
+    /// An identity that has its share gives up the session that it has not used for the longest.
+    fn make_room(
+        &self,
+        by_id: &mut HashMap<String, Arc<Session>>,
+        identity: &Identity,
+    ) -> Result<(), TooManySessions> {
+        let limit = (self.limit / SHARE).max(1);
+        let own = || by_id.values().filter(|session| session.belongs_to(identity));
+        if own().count() < limit {
+            return Ok(());
+        }
+        let oldest = own()
+            .filter(|session| session.in_use.load(Ordering::Relaxed) == 0)
+            .min_by_key(|session| session.last_used.load(Ordering::Relaxed))
+            .map(|session| session.id.clone());
+        let given_up = oldest
+            .and_then(|id| by_id.remove(&id))
+            .ok_or(TooManySessions::Identity { limit })?;
+        finish(&given_up);
+        Ok(())
     }
 
     /// The session with this id, if it belongs to `identity`.
@@ -265,6 +301,21 @@ mod tests {
         drop(held);
         sessions.end_idle();
         assert!(!streaming.ended().is_cancelled(), "it was used just now");
+    }
+
+    #[test]
+    fn one_identity_has_a_share_of_the_sessions() {
+        let (sessions, clock) = sessions(8);
+        let first = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        clock.advance(Duration::from_secs(1));
+        let second = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let held = sessions.keep(&second);
+        let third = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        assert!(first.ended().is_cancelled() && !second.ended().is_cancelled());
+        let also_held = sessions.keep(&third);
+        assert!(sessions.begin(&identity("a"), Legacy::NEWEST).is_err());
+        assert!(sessions.begin(&identity("b"), Legacy::NEWEST).is_ok());
+        drop((held, also_held));
     }
 
     #[test]
