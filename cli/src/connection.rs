@@ -24,6 +24,15 @@ pub(crate) struct Target {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Running {
     pub(crate) url: String,
+    /// Its process.
+    pid: u32,
+}
+
+impl Running {
+    /// Whether its process is there; one that was killed leaves its file behind.
+    fn is_alive(&self) -> bool {
+        !Path::new("/proc/self").exists() || Path::new("/proc").join(self.pid.to_string()).exists()
+    }
 }
 
 /// The data directory: given, or the XDG state directory.
@@ -40,10 +49,10 @@ pub(crate) fn data_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     })
 }
 
-/// How the running `up` of a data directory can be reached, if it wrote so.
+/// How the running `up` of a data directory can be reached, if it wrote so and is still there.
 pub(crate) fn running(data_dir: &Path) -> Option<Running> {
     let text = std::fs::read_to_string(data_dir.join(RUNNING_FILE)).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_str(&text).ok().filter(Running::is_alive)
 }
 
 impl Target {
@@ -90,7 +99,19 @@ fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_loopback;
+    use super::{RUNNING_FILE, is_loopback, running};
+
+    #[test]
+    fn what_a_killed_process_left_is_not_running() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = |pid: u32| {
+            let text = serde_json::json!({"url": "http://127.0.0.1:1", "pid": pid}).to_string();
+            std::fs::write(dir.path().join(RUNNING_FILE), text).unwrap();
+            running(dir.path()).is_some()
+        };
+        assert!(left(std::process::id()));
+        assert!(!left(u32::MAX));
+    }
 
     #[test]
     fn the_token_of_this_machine_goes_to_this_machine_only() {

@@ -57,6 +57,11 @@ pub struct Redactor {
     patterns: &'static Patterns,
 }
 
+/// A text with what looks like a secret masked, by the built-in patterns.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    Patterns::shared().masked(text)
+}
+
 impl Redactor {
     /// A redactor with the built-in rules and the configured ones: key patterns (`*ssn*`), or paths with dots (`user.address.*`),
     /// in any case.

@@ -86,6 +86,11 @@ impl Prepared {
         Ok((statement, sealed))
     }
 
+    /// The header so far.
+    pub(super) fn source(&self) -> &SourceRecord {
+        &self.source
+    }
+
     /// About how many bytes it takes.
     pub(super) fn size_hint(&self) -> u64 {
         2048 + self.payload.len() as u64

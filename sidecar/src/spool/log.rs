@@ -11,6 +11,7 @@ use policy::glob::Glob;
 use super::SpoolError;
 use super::draft::Prepared;
 use super::entry::{self, Entry, EpochMark, Key, State, Statement};
+use super::left_out::LeftOut;
 use super::segment::{self, Active, SegmentId, Summary};
 use super::tail::Tail;
 
@@ -18,6 +19,8 @@ use super::tail::Tail;
 const RECORD_ALLOWANCE: u64 = 4 * 1024;
 /// A call is not begun with less room than this.
 const LEAST_ROOM: u64 = 64 * 1024;
+/// The part of all room that refusals leave to calls: an agent that is refused without end must not have everybody denied.
+const KEPT_FROM_REFUSALS: u64 = 4;
 /// Records that may wait for the first epoch.
 const MAX_DRAFTS: usize = 10_000;
 /// Segments that may be kept only because of open calls before these are written again at the end.
@@ -66,6 +69,8 @@ pub(super) struct Log {
     pub(super) drafts: BTreeMap<Key, Held>,
     /// Records that could not be written yet. Their intents are on disk, and no call begins before these are written.
     pub(super) backlog: VecDeque<(Key, Prepared)>,
+    /// Refusals that found no room in their share.
+    pub(super) left_out: Option<LeftOut>,
     /// Bytes in all segments.
     pub(super) used: u64,
     /// Bytes promised to the records of open calls.
@@ -113,15 +118,38 @@ impl Log {
         }
     }
 
-    /// Appends the record of a call that had no intent.
+    /// Appends the record of a call that had no intent: a refusal. One beyond the refusals' share of the room is counted.
     pub(super) fn record(&mut self, mut prepared: Prepared) -> Result<Recorded, SpoolError> {
         self.write_backlog()?;
-        self.check_room(prepared.size_hint() + RECORD_ALLOWANCE)?;
-        if self.current.is_none() && self.drafts.len() >= MAX_DRAFTS {
+        if !self.has_room_for_refusal(&prepared) {
+            self.left_out = Some(LeftOut::with(self.left_out.take(), prepared.source()));
             return Err(self.full());
         }
         let key = self.take_key();
         self.number(key, &mut prepared)
+    }
+
+    fn has_room_for_refusal(&self, prepared: &Prepared) -> bool {
+        let kept = self.max_bytes / KEPT_FROM_REFUSALS;
+        let may_be_kept = self.current.is_some() || self.drafts.len() < MAX_DRAFTS;
+        may_be_kept
+            && self
+                .check_room(prepared.size_hint() + RECORD_ALLOWANCE + kept)
+                .is_ok()
+    }
+
+    /// Says how many refusals were left out, once there is room for refusals again.
+    fn write_left_out(&mut self) -> Result<(), SpoolError> {
+        let Some(left_out) = &self.left_out else {
+            return Ok(());
+        };
+        let mut summary = left_out.summary()?;
+        if self.has_room_for_refusal(&summary) {
+            let key = self.take_key();
+            self.number(key, &mut summary)?;
+            self.left_out = None;
+        }
+        Ok(())
     }
 
     /// The statement of an open call.
@@ -188,7 +216,7 @@ impl Log {
                 }
             }
         }
-        Ok(())
+        self.write_left_out()
     }
 
     pub(super) fn take_key(&mut self) -> Key {

@@ -13,6 +13,7 @@ mod entry;
 mod epochs;
 mod error;
 mod flush;
+mod left_out;
 mod log;
 mod reader;
 mod recover;

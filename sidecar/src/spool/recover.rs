@@ -113,6 +113,7 @@ pub(super) fn recover(options: &Options) -> Result<Log, SpoolError> {
         unflushed: Vec::new(),
         tail: Tail::default(),
         buffer: Vec::new(),
+        left_out: None,
         is_stale: false,
         broken: None,
     };

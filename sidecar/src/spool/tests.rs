@@ -322,6 +322,37 @@ async fn a_full_spool_begins_nothing_and_still_takes_the_records_of_what_has_beg
     assert!(spool.has_room());
 }
 
+#[tokio::test]
+async fn refusals_beyond_their_share_leave_room_for_calls_and_are_summed_up_in_one_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        max_bytes: 256 * 1024,
+        ..options(dir.path())
+    };
+    let spool = Spool::open(&options).unwrap();
+    spool.open_epoch(&grant(1)).unwrap();
+    let kept = (0..2_000)
+        .filter(|_| spool.record(draft("refused", Outcome::Denied)).is_ok())
+        .count() as u64;
+    assert!(kept < 2_000);
+    assert!(spool.has_room());
+    let call = try_begin(&spool, "allowed").await.unwrap();
+    call.finish(draft("allowed", Outcome::Ok)).unwrap();
+    spool.settle(1, kept);
+    spool.retry_writes();
+    let read = spool.reader().read(1, kept + 1, ALL).await.unwrap();
+    assert_eq!(read.len(), 2);
+    let summary = String::from_utf8(read[1].payload.to_vec()).unwrap();
+    let left_out = 2_000 - kept;
+    assert!(
+        summary.contains(&format!("{left_out} refusals since")),
+        "{summary}"
+    );
+    // It is said once.
+    spool.retry_writes();
+    assert_eq!(spool.status().high_water, kept + 2);
+}
+
 #[test]
 fn two_processes_never_share_a_directory() {
     let dir = tempfile::tempdir().unwrap();
@@ -543,6 +574,8 @@ async fn replay(acts: Vec<Act>) {
     }
     spool.open_epoch(&grant(epoch + 1)).unwrap();
     collect(&spool, &mut seen).await;
+    // Refusals that were not taken are summed up in records of their own.
+    seen.retain(|id, _| id.starts_with('c'));
     assert_eq!(seen, expected);
 }
 

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::StdioLink;
 use super::lines::{Line, Lines};
+use crate::control::redact;
 use crate::upstream::StdioSpec;
 use crate::upstream::mcp::failure::Failure;
 
@@ -166,9 +167,15 @@ async fn log(stderr: ChildStderr, link: &StdioLink) {
             Line::Text(text) => text,
             Line::Overlong { head, .. } => head,
         };
-        tracing::info!(upstream = %link.name, "stderr: {}", String::from_utf8_lossy(&text).trim_end());
+        tracing::info!(upstream = %link.name, "stderr: {}", loggable(&text));
     }
     std::future::pending().await
+}
+
+/// What an upstream says, with what looks like a secret masked.
+fn loggable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    redact::masked(text.trim_end()).into_owned()
 }
 
 /// A process group that is killed when it is dropped.
@@ -221,5 +228,18 @@ mod tests {
         for name in ["PATH", "HOME", "GITHUB_TOKEN", "MESH_REGION"] {
             assert!(!is_own(name), "{name}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_that_an_upstream_prints_does_not_reach_the_log() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let logged = loggable(format!("starting with {token}\n").as_bytes());
+        assert!(!logged.contains(&token), "{logged}");
+        assert!(logged.starts_with("starting with"), "{logged}");
     }
 }
