@@ -213,7 +213,7 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
-    use super::is_own;
+    use super::{is_own, loggable};
 
     #[test]
     fn variables_that_hold_our_credentials_are_not_for_upstreams() {
@@ -229,11 +229,6 @@ mod tests {
             assert!(!is_own(name), "{name}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_secret_that_an_upstream_prints_does_not_reach_the_log() {
