@@ -1,7 +1,7 @@
 //! FROM: the tables that a select or statement names, and how they are joined.
 
 use sqlparser::ast::{
-    FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Select, SelectFlavor, TableAlias,
+    Expr, FunctionArg, FunctionArgExpr, Join, JoinConstraint, JoinOperator, Select, SelectFlavor, TableAlias,
     TableFactor, TableWithJoins,
 };
 
@@ -127,7 +127,7 @@ impl Walk<'_> {
                 ..
             } => {
                 if !lateral && !self.setting.dialect.derived_tables_see_siblings() {
-                    self.hidden.insert(address(&**subquery), Hidden::ItsSelect);
+                    self.hidden.insert(address(&**subquery), Hidden::ItsFrom);
                 }
                 self.made(alias.as_ref(), tables);
             }
@@ -213,6 +213,10 @@ impl Walk<'_> {
                 self.functions.insert(address(name));
                 self.call(name);
                 self.wildcard_arguments(&args.args);
+            }
+            // `TABLE('t')` names a table by a text.
+            TableFactor::TableFunction { expr, .. } if !matches!(expr, Expr::Function(_)) => {
+                self.doubt("a table is named by a value");
             }
             TableFactor::Function { name, args, .. } => {
                 self.call(name);

@@ -51,6 +51,14 @@ fn lower(name: &ObjectName) -> Option<Vec<String>> {
         .collect()
 }
 
+/// In Postgres `"LOWER"` is not `lower`.
+fn has_quoted_capital(name: &ObjectName) -> bool {
+    name.0
+        .iter()
+        .filter_map(|part| part.as_ident())
+        .any(|ident| ident.quote_style.is_some() && ident.value.contains(char::is_uppercase))
+}
+
 /// The last part of a name, lower case.
 pub(super) fn last_name(name: &ObjectName) -> String {
     lower(name)
@@ -63,6 +71,9 @@ pub(super) fn only_reads(name: &ObjectName, setting: &Setting<'_>) -> bool {
     let Some(parts) = lower(name) else {
         return false;
     };
+    if setting.dialect == Dialect::Postgres && has_quoted_capital(name) {
+        return false;
+    }
     let dotted = parts.join(".");
     if setting
         .functions

@@ -40,9 +40,12 @@ pub(super) struct Setting<'s> {
 
 /// Reads an SQL text.
 pub(super) fn read(text: &str, setting: &Setting<'_>) -> Extraction {
-    let statements = match parse(text, setting.dialect) {
-        Ok(statements) => statements,
-        Err(reason) => return Extraction::unknown(reason),
+    // The parser is not ours and is given hostile text: if it breaks, the text is not read, and the call is judged by that.
+    let parsed = std::panic::catch_unwind(|| parse(text, setting.dialect));
+    let statements = match parsed {
+        Ok(Ok(statements)) => statements,
+        Ok(Err(reason)) => return Extraction::unknown(reason),
+        Err(_) => return Extraction::unknown("the parser of SQL broke on this text"),
     };
     if statements.is_empty() {
         return Extraction::unknown("the text holds no statement");

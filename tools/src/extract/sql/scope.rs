@@ -63,8 +63,8 @@ pub(super) enum Hidden {
     Nothing,
     /// No table at all: the source of an INSERT.
     Everything,
-    /// The select that it stands in the FROM of.
-    ItsSelect,
+    /// The select or statement that it stands in the FROM of.
+    ItsFrom,
     /// The tables collected by the query that it is an arm of.
     ItsQuery,
 }
@@ -119,16 +119,15 @@ impl Scopes {
     /// The tables that can be seen, level by level, innermost first.
     pub(super) fn levels(&self) -> Vec<&[Visible]> {
         let mut levels = Vec::with_capacity(self.stack.len());
-        let (mut skip_query, mut skip_select) = (false, false);
+        let (mut skip_query, mut skip_from) = (false, false);
         for scope in self.stack.iter().rev() {
             match scope.level {
-                Level::Select => {
-                    if !std::mem::take(&mut skip_select) {
+                Level::Select | Level::Statement => {
+                    if !std::mem::take(&mut skip_from) {
                         levels.push(scope.tables.as_slice());
                     }
-                    skip_query = true;
+                    skip_query = scope.level == Level::Select;
                 }
-                Level::Statement => levels.push(scope.tables.as_slice()),
                 Level::Query => {
                     if !std::mem::take(&mut skip_query) {
                         levels.push(scope.tables.as_slice());
@@ -136,7 +135,7 @@ impl Scopes {
                     match scope.hidden {
                         Hidden::Nothing => {}
                         Hidden::Everything => break,
-                        Hidden::ItsSelect => skip_select = true,
+                        Hidden::ItsFrom => skip_from = true,
                         Hidden::ItsQuery => skip_query = true,
                     }
                 }

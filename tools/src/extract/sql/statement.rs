@@ -92,7 +92,18 @@ impl Walk<'_> {
             .and_then(|alias| self.fold(&alias.alias, Named::Table))
             .map(|name| self.comparable(name));
         let table = self.add_table(name);
-        vec![Visible { alias, table }]
+        // What the new row is called in ON CONFLICT and the like.
+        let row = insert
+            .insert_alias
+            .as_ref()
+            .and_then(|alias| alias.row_alias.0.last()?.as_ident())
+            .and_then(|alias| self.fold(alias, Named::Table))
+            .map_or_else(|| "excluded".to_owned(), |name| self.comparable(name));
+        let new = Visible {
+            alias: Some(row),
+            table: table.clone(),
+        };
+        vec![Visible { alias, table }, new]
     }
 
     fn insert(&mut self, insert: &Insert) {
@@ -227,8 +238,7 @@ impl Walk<'_> {
     }
 
     fn assigned_column(&mut self, name: &ObjectName, target: &[Visible]) {
-        let several = name.0.len() > 1;
-        // `t.c`, or a field of `c`: every part counts where it is no table's name.
+        let mut parts = Vec::with_capacity(name.0.len());
         for part in &name.0 {
             let Some(ident) = part.as_ident() else {
                 return self.reading.uncertain("a column's name is computed");
@@ -236,14 +246,25 @@ impl Walk<'_> {
             let Some(column) = self.fold(ident, Named::Column) else {
                 return;
             };
-            let is_table = several
-                && target
-                    .iter()
-                    .any(|visible| visible.is_meant(std::slice::from_ref(&column), self.setting.dialect));
-            if !is_table {
-                for table in target.iter().filter_map(|visible| visible.table.as_ref()) {
-                    self.reading.column(table.table(), &column);
-                }
+            parts.push(column);
+        }
+        // `t.c`, or a field of `c`: without a table of that name, every part counts for every table.
+        let meant: Vec<Visible> = match parts.as_slice() {
+            [table, _, ..] => target
+                .iter()
+                .filter(|visible| visible.is_meant(std::slice::from_ref(table), self.setting.dialect))
+                .cloned()
+                .collect(),
+            _ => Vec::new(),
+        };
+        let (tables, columns) = if meant.is_empty() {
+            (target, parts.as_slice())
+        } else {
+            (meant.as_slice(), parts.get(1..).unwrap_or_default())
+        };
+        for table in tables.iter().filter_map(|visible| visible.table.as_ref()) {
+            for column in columns {
+                self.reading.column(table.table(), column);
             }
         }
     }

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Visitor,
+    Expr, ObjectName, OrderByExpr, OrderByKind, OrderBySort, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, Visitor,
 };
 
 use super::Setting;
@@ -300,6 +301,13 @@ impl Visitor for Walk<'_> {
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
         if !self.functions.contains(&address(name)) && !self.is_named_query(name) {
             self.add_table(name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_order_by_expr(&mut self, order: &OrderByExpr) -> ControlFlow<()> {
+        if matches!(order.options.sort, Some(OrderBySort::Using(_))) {
+            self.doubt("ORDER BY … USING calls an operator");
         }
         ControlFlow::Continue(())
     }
