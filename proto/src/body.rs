@@ -32,6 +32,24 @@ pub struct Pin {
     pub fingerprint: String,
 }
 
+/// What an operator corrected about one tool. Its resource is named `<namespace>/<tool>`.
+///
+/// It was said of the tool as it was declared with this fingerprint. A receiver that cannot read the correction takes the tool for
+/// one of which nothing is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Correction {
+    /// Namespace that it holds in.
+    pub namespace: String,
+    /// Upstream that declares the tool.
+    pub upstream: String,
+    /// Full tool name.
+    pub tool: String,
+    /// Of the declaration that was corrected, lower-case hex of 32 bytes.
+    pub fingerprint: String,
+    /// `tools::classify::Correction`, as JSON.
+    pub correction: serde_json::Value,
+}
+
 /// A time-boxed lift of `human_approval`. Its resource is named by the id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {

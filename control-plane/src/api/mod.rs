@@ -112,4 +112,10 @@ fn fleet() -> Router<Arc<Core>> {
         .route("/tools/decisions", get(tools::decisions))
         .route("/tools/pins", get(tools::pins))
         .route("/tools/pins/accept", post(tools::accept))
+        .route("/tools/{tool}", get(tools::one).patch(tools::correct))
+        .route(
+            "/tools/{tool}/extractor",
+            put(tools::put_extractor).delete(tools::remove_extractor),
+        )
+        .route("/tools/{tool}/extractor/test", post(tools::try_extractor))
 }

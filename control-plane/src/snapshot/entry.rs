@@ -102,6 +102,17 @@ fn reach_of(resource: &Resource) -> Reach {
             },
             Err(_) => Reach::Nobody,
         },
+        body::CORRECTION => match serde_json::from_slice::<body::Correction>(&resource.body) {
+            Ok(correction) => Reach::Upstream {
+                namespace: correction.namespace,
+                upstream: correction.upstream,
+            },
+            // It could restrict: the whole namespace learns that it cannot be read.
+            Err(_) => match resource.namespaces.as_slice() {
+                [namespace] => Reach::Namespace(namespace.clone()),
+                _ => Reach::Everyone,
+            },
+        },
         _ => match resource.namespaces.as_slice() {
             [namespace] => Reach::Namespace(namespace.clone()),
             _ => Reach::Nobody,

@@ -1,6 +1,6 @@
 //! The truth of an installation: one trait, [`Store`], kept by Postgres in a fleet and by SQLite on one machine.
 //!
-//! Each concern has a file with its types and its part of the trait: [`desired`] (and [`catalogue`]), [`approvals`], [`stops`],
+//! Each concern has a file with its types and its part of the trait: [`desired`] (and [`catalogue`], [`corrections`]), [`approvals`], [`stops`],
 //! [`sidecars`], [`records`], [`keys`], [`quotas`].
 //!
 //! Every operation is one transaction. Transactions that meet another's lock in the wrong order or cannot be serialised are run again,
@@ -9,6 +9,7 @@
 
 pub mod approvals;
 pub mod catalogue;
+pub mod corrections;
 pub mod desired;
 mod error;
 pub mod keys;
@@ -28,6 +29,7 @@ use async_trait::async_trait;
 pub use self::{
     approvals::Approvals,
     catalogue::Catalogue,
+    corrections::Corrections,
     desired::{DesiredState, GrantsAndSettings, Policies},
     error::{EnrolRefusal, StoreError, StoreResult},
     keys::Keys,
@@ -45,6 +47,7 @@ pub trait Store:
     + Policies
     + GrantsAndSettings
     + Catalogue
+    + Corrections
     + Stops
     + Approvals
     + Sidecars

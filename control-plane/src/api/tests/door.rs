@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, header};
 use super::{Ask, TOKEN, World};
 
 /// Every path that is not public.
-pub(super) const ROUTES: [(&str, &str); 47] = [
+pub(super) const ROUTES: [(&str, &str); 52] = [
     ("GET", "/policies"),
     ("POST", "/policies/validate"),
     ("GET", "/policies/a"),
@@ -48,6 +48,11 @@ pub(super) const ROUTES: [(&str, &str); 47] = [
     ("GET", "/tools/decisions?agent=a"),
     ("GET", "/tools/pins"),
     ("POST", "/tools/pins/accept"),
+    ("GET", "/tools/notes.read"),
+    ("PATCH", "/tools/notes.read"),
+    ("PUT", "/tools/notes.read/extractor"),
+    ("DELETE", "/tools/notes.read/extractor"),
+    ("POST", "/tools/notes.read/extractor/test"),
     ("GET", "/metrics"),
     ("GET", "/health"),
     ("GET", "/nothing/here"),

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod chain;
+mod corrections;
 mod door;
 mod fleet;
 mod hostile;

@@ -17,9 +17,9 @@ use tools::model::{Tool, ToolKind};
 
 use super::super::input::Params;
 use super::super::refusal::internal;
-use super::catalogue::{Known, status};
+use super::known::{self, Known, status};
 use crate::core::Core;
-use crate::store::catalogue::{CatalogueTool, PinStatus};
+use crate::store::catalogue::PinStatus;
 use crate::store::desired::PolicyRow;
 
 #[derive(Debug, Deserialize)]
@@ -102,12 +102,12 @@ pub(in super::super) async fn decisions(
         .transpose()
         .map_err(refused)?;
     let rows = core.store.policies().await?;
-    let tools = core.store.tools(question.namespace.as_deref()).await?;
+    let known = known::all(&core, question.namespace.as_deref()).await?;
     let pins_are_kept = core.settings().pin_tools;
     let deciding = core.tasks.spawn_blocking(move || {
         let set = compiled(rows);
-        let known = tools.into_iter().filter_map(Known::new);
         known
+            .into_iter()
             .filter_map(|known| decided(&set, known, &agent, user.as_ref(), pins_are_kept))
             .collect()
     });
@@ -162,9 +162,9 @@ pub(in super::super) fn query<'a>(
 }
 
 /// A tool of the catalogue as policies see it.
-pub(in super::super) fn known_as(row: CatalogueTool) -> Option<(Namespace, Classification)> {
-    let namespace = Namespace::try_from(row.namespace.as_str()).ok()?;
-    Some((namespace, Known::new(row)?.classification))
+pub(in super::super) fn known_as(known: Known) -> Option<(Namespace, Classification)> {
+    let namespace = Namespace::try_from(known.row.namespace.as_str()).ok()?;
+    Some((namespace, known.classification))
 }
 
 /// What a tool that nobody declares, such as an agent's own, is judged to do by its name.

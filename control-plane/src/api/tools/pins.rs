@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::super::input::Params;
 use super::super::text;
-use super::catalogue::status;
+use super::known::status;
 use crate::core::Core;
 use crate::keys::hex;
 use crate::store::catalogue::{CatalogueTool, PinStatus};

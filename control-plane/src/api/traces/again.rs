@@ -18,7 +18,7 @@ use tools::targets::Targets;
 
 use super::super::input::{Body, NoParams, Params, Segment, glob, time};
 use super::super::refusal::internal;
-use super::super::tools::{catalogue, compiled};
+use super::super::tools::{all, catalogue, compiled};
 use super::recorded;
 use crate::core::Core;
 use crate::store::records::RecordFilter;
@@ -87,7 +87,7 @@ struct World {
 
 async fn world(core: &Core) -> Result<World, Problem> {
     let rows = core.store.policies().await?;
-    let tools = core.store.tools(None).await?;
+    let tools = all(core, None).await?;
     let pins_are_kept = core.settings().pin_tools;
     let making = core.tasks.spawn_blocking(move || World {
         set: compiled(rows),

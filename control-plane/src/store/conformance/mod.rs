@@ -2,6 +2,7 @@
 
 mod approvals;
 mod catalogue;
+mod corrections;
 mod desired;
 mod generation;
 mod keys_and_quotas;
@@ -110,6 +111,10 @@ conformance! {
         a_later_tool_is_new_and_a_different_one_changed,
         exactly_what_was_shown_is_accepted,
         each_sidecar_is_seen_with_its_version;
+    corrections:
+        a_correction_is_desired_state_under_a_revision,
+        a_lost_update_of_a_correction_is_refused,
+        a_correction_that_says_nothing_is_taken_away;
     approvals:
         the_same_question_joins_while_it_is_open,
         an_agent_has_only_so_many_questions_open,

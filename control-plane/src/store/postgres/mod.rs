@@ -17,6 +17,7 @@ use super::{
 };
 
 const START: &str = include_str!("../../../../migrations/postgres/0001_start.sql");
+const CORRECTIONS: &str = include_str!("../../../../migrations/postgres/0002_corrections.sql");
 /// Connections of one replica.
 const CONNECTIONS: u32 = 16;
 /// How long a connection attempt may take.
@@ -40,15 +41,17 @@ const HEAD: &str = "SELECT r.generation, r.number, \
      FROM revision r, generation g";
 
 fn migrations() -> Migrator {
-    let all = vec![Migration::new(
-        1,
-        "start".into(),
-        MigrationType::Simple,
-        START.into(),
-        false,
-    )];
+    let migration = |(number, (name, text)): (i64, (&'static str, &'static str))| {
+        Migration::new(number, name.into(), MigrationType::Simple, text.into(), false)
+    };
+    let all: Vec<Migration> = (1..)
+        .zip([("start", START), ("corrections", CORRECTIONS)])
+        .map(migration)
+        .collect();
     Migrator {
         migrations: all.into(),
+        // A newer build beside this one may be ahead: it only adds what this one does not use.
+        ignore_missing: true,
         ..Migrator::DEFAULT
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proto::{body, v1};
 
 use super::{
-    SqlStore, change, generation, grants, policies, transact,
+    SqlStore, change, corrections, generation, grants, policies, transact,
     tx::Tx,
     value::{args, to_json},
 };
@@ -42,6 +42,7 @@ async fn view(tx: &mut Tx) -> StoreResult<DesiredView> {
     let mut resources = policies::resources(tx).await?;
     resources.extend(pins(tx).await?);
     resources.extend(grants::resources(tx).await?);
+    resources.extend(corrections::resources(tx).await?);
     resources.sort_by(|one, other| (&one.r#type, &one.name).cmp(&(&other.r#type, &other.name)));
     Ok(DesiredView {
         revision,

@@ -10,6 +10,7 @@ mod catalogue;
 mod change;
 mod checkpoints;
 mod claims;
+mod corrections;
 mod deadlines;
 mod desired;
 mod epochs;

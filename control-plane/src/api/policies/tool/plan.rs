@@ -11,12 +11,11 @@ use tools::classify::Classification;
 use tools::id::{Namespace, PolicyName};
 
 use super::super::super::refusal::internal;
-use super::super::super::tools::{classification_by_name, compiled, known_as, query};
+use super::super::super::tools::{Known, all, classification_by_name, compiled, known_as, query};
 use super::super::document::Belief;
 use super::{Failed, Question};
 use crate::core::Core;
 use crate::documents::{self, FileRefused, Replacement};
-use crate::store::catalogue::CatalogueTool;
 use crate::store::desired::{Expected, PolicyDraft, PolicyOrigin, PolicyRow};
 
 /// What is to be stored.
@@ -76,10 +75,7 @@ pub(super) fn refused(refused: EditRefused) -> Failed {
 
 pub(super) async fn plan(core: &Arc<Core>, question: &Arc<Question>, belief: Belief) -> Result<Plan, Failed> {
     let rows = core.store.policies().await?;
-    let tools = core
-        .store
-        .tools(question.namespace.as_ref().map(Namespace::as_str))
-        .await?;
+    let tools = all(core, question.namespace.as_ref().map(Namespace::as_str)).await?;
     let date = super::super::super::text::time(core.clock.wall_micros());
     let (core_of_task, question) = (Arc::clone(core), Arc::clone(question));
     let planning = core.tasks.spawn_blocking(move || {
@@ -107,12 +103,12 @@ impl<'a> Desk<'a> {
         core: &'a Core,
         question: &'a Question,
         rows: Vec<PolicyRow>,
-        tools: Vec<CatalogueTool>,
+        tools: Vec<Known>,
         date: String,
     ) -> Self {
         let mut seen: Vec<(Namespace, Classification)> = tools
             .into_iter()
-            .filter(|row| row.name == question.tool.as_str())
+            .filter(|known| known.row.name == question.tool.as_str())
             .filter_map(known_as)
             .collect();
         if seen.is_empty() {
