@@ -11,6 +11,8 @@ use proto::v1::Resource;
 use tools::fingerprint::Fingerprint;
 use tools::id::PolicyName;
 
+use super::corrections::Said;
+
 /// An accepted fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pin {
@@ -29,6 +31,7 @@ pub(super) enum Meaning {
     Unreadable(Arc<InvalidPolicy>),
     Pin(Pin),
     Grant(Arc<Grant>),
+    Correction(Arc<Said>),
     Settings(Box<FleetSettings>),
     /// Of a kind that this build does not know, or a grant that cannot be read: nothing is loosened by leaving it out.
     Nothing,
@@ -53,11 +56,10 @@ pub(super) fn decode(resource: &Resource) -> (Meaning, Option<String>) {
             Ok(settings) => (Meaning::Settings(Box::new(settings)), None),
             Err(error) => (Meaning::Settings(Box::new(strictest())), Some(error.to_string())),
         },
-        // A correction says that a tool is graver than it looks: without it, its agents are not to be let through.
-        body::CORRECTION => {
-            let reason = "this build does not read corrections; upgrade it";
-            (unreadable(resource), Some(reason.to_owned()))
-        }
+        body::CORRECTION => match Said::decode(resource) {
+            Ok(said) => (Meaning::Correction(Arc::new(said)), None),
+            Err((said, reason)) => (Meaning::Correction(Arc::new(said)), Some(reason)),
+        },
         unknown => {
             let reason = format!("this build does not know resources of type {unknown:?}; upgrade it");
             (Meaning::Nothing, Some(reason))
@@ -164,7 +166,11 @@ pub(super) fn compile<'a>(meanings: impl Iterator<Item = &'a Meaning>) -> Policy
         match meaning {
             Meaning::Policy(policy) => policies.push(policy.clone()),
             Meaning::Unreadable(policy) => invalid.push(policy.clone()),
-            Meaning::Pin(_) | Meaning::Grant(_) | Meaning::Settings(_) | Meaning::Nothing => {}
+            Meaning::Pin(_)
+            | Meaning::Grant(_)
+            | Meaning::Correction(_)
+            | Meaning::Settings(_)
+            | Meaning::Nothing => {}
         }
     }
     PolicySet::compile_with_invalid(policies, invalid)

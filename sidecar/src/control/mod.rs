@@ -14,6 +14,7 @@ pub mod approvals;
 mod auth;
 mod catalogue;
 mod checkpoint;
+mod corrections;
 mod credentials;
 mod delivery;
 mod enrol;
@@ -41,6 +42,7 @@ mod watch;
 
 pub use approvals::ApprovalsClient;
 pub use catalogue::{Catalogue, Published, PublishedTool};
+pub use corrections::Corrections;
 pub use identity::{DigestKey, SidecarIdentity};
 pub use lease::{Freshness, Staleness};
 pub use link::{Control, StartError};

@@ -17,6 +17,9 @@ use tools::json::{Kind, Node};
 
 use patterns::Patterns;
 
+/// Members of one set of targets that are recorded.
+const MAX_TARGETS: usize = 256;
+
 /// What of the arguments is reported. Ordered: later is stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ParamsMode {
@@ -119,6 +122,32 @@ impl Redactor {
         path.clear();
         self.write(arguments, &mut path, &mut out);
         Cow::Owned(out)
+    }
+
+    /// Whether anything of the arguments is masked.
+    pub fn masks(&self, arguments: Node<'_>) -> bool {
+        self.mode != ParamsMode::Full && self.is_touched(arguments, &mut Vec::new())
+    }
+
+    /// What a call reaches, as a record may hold it; `None`: not at all. Where arguments are masked, what could hold a text of theirs
+    /// is left out: only tables and columns, which are names, stay.
+    pub fn targets(&self, members: &[String], arguments_are_masked: bool) -> Option<Vec<String>> {
+        let may_stay = |member: &&String| !arguments_are_masked || member.starts_with("table://");
+        let masked = |member: &String| match self.mode {
+            ParamsMode::Full => member.clone(),
+            ParamsMode::Redacted | ParamsMode::Digest => self.text(member).into_owned(),
+        };
+        match self.mode {
+            ParamsMode::Digest => None,
+            ParamsMode::Full | ParamsMode::Redacted => Some(
+                members
+                    .iter()
+                    .filter(may_stay)
+                    .take(MAX_TARGETS)
+                    .map(masked)
+                    .collect(),
+            ),
+        }
     }
 
     /// A text (an error, a message) with what looks like a secret masked.

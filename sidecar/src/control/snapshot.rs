@@ -10,6 +10,7 @@ use proto::body::FleetSettings;
 use tools::fingerprint::Fingerprint;
 
 use super::Revision;
+use super::corrections::Corrections;
 use super::lease::Staleness;
 use super::meaning::{self, Meaning, Pin};
 use super::view::View;
@@ -79,6 +80,8 @@ pub struct Snapshot {
     pub pins: Arc<Pins>,
     /// Live grants.
     pub grants: Arc<Grants>,
+    /// What operators corrected about tools.
+    pub corrections: Arc<Corrections>,
     /// What the fleet decides, already tightened by local configuration where that exists.
     pub settings: Arc<FleetSettings>,
     /// Ages from which less may run, tightened.
@@ -112,15 +115,23 @@ impl Snapshot {
         };
         let mut pins = Pins::default();
         let mut grants = Vec::new();
+        let mut said = Vec::new();
         let mut settings = FleetSettings::default();
         for meaning in view.meanings() {
             match meaning {
                 Meaning::Pin(pin) => pins.insert(pin),
                 Meaning::Grant(grant) => grants.push(grant.clone()),
+                Meaning::Correction(one) => said.push(&**one),
                 Meaning::Settings(fleet) => settings.clone_from(fleet),
                 Meaning::Policy(_) | Meaning::Unreadable(_) | Meaning::Nothing => {}
             }
         }
+        let corrections = Corrections::new(view.revision, said.into_iter());
+        // The same object while nothing of it changes: tools are judged again only when it is another.
+        let corrections = match before.map(|(_, snapshot)| &snapshot.corrections) {
+            Some(held) if held.says_the_same(&corrections) => Arc::clone(held),
+            Some(_) | None => Arc::new(corrections),
+        };
         let fleet = Staleness {
             write: Duration::from_millis(settings.staleness_write_ms),
             read: Duration::from_millis(settings.staleness_read_ms),
@@ -130,6 +141,7 @@ impl Snapshot {
             policies,
             pins: Arc::new(pins),
             grants: Arc::new(grants.into_iter().collect()),
+            corrections,
             settings: Arc::new(settings),
             staleness: fleet.tightened(local.write, local.read),
             is_present: true,

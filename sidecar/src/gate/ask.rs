@@ -115,7 +115,7 @@ impl Gate {
         trail: &mut Trail,
         report: &mut AskReport,
     ) -> Result<(), Refusal> {
-        let view = self.control.snapshot();
+        let view = self.view();
         trail.came_under(view.revision);
         let arguments = bounds::arguments(&request.arguments)?;
         let served = self.lookup(request.names, request.tool);

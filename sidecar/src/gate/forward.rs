@@ -12,7 +12,7 @@ use super::approve::Claimed;
 use super::call::CallRequest;
 use super::flight::Registered;
 use super::refusal::Refusal;
-use super::subject::Subject;
+use super::subject::{Judged, Subject};
 use super::trail::Trail;
 use super::verdict::{Allowed, Summary, denial};
 use crate::control::Revision;
@@ -73,8 +73,8 @@ impl Gate {
         self.not_stopped(subject)?;
         let classification = subject.classification();
         self.fresh_enough(classification.plain_read)?;
+        let view = self.view();
         self.is_unchanged(subject)?;
-        let view = self.control.snapshot();
         let must_decide = match &basis {
             Basis::Claimed(_) => true,
             // A grant may have ended since.
@@ -93,7 +93,19 @@ impl Gate {
     fn is_unchanged(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
         let name = &subject.tool.name;
         match self.registry.lookup(name.as_str()) {
-            Some(tool) if tool.fingerprint == subject.tool.fingerprint => Ok(()),
+            Some(tool) if tool.fingerprint == subject.tool.fingerprint => {
+                if Arc::ptr_eq(&tool, &subject.tool)
+                    || Judged::call(&tool, subject.arguments) == subject.judged
+                {
+                    return Ok(());
+                }
+                Err(Refusal::new(
+                    Reason::Policy,
+                    format!(
+                        "what is known of {name} was corrected while the call waited; make the call again"
+                    ),
+                ))
+            }
             Some(_) => Err(Refusal::new(
                 Reason::Pin,
                 format!("{name} has changed while the call waited; list the tools and make the call again"),

@@ -19,8 +19,8 @@ impl Gate {
     /// The tools that are listed to a caller, sorted by name. With hiding on, a tool is missing exactly when no arguments
     /// could get it past policies, guardrails and floors.
     pub fn visible_tools(&self, identity: &Identity) -> Vec<Arc<Tool>> {
+        let view = self.view();
         let all = self.registry.tools();
-        let view = self.control.snapshot();
         if !self.hides(&view) {
             return all.to_vec();
         }

@@ -44,7 +44,7 @@ pub use verdict::Summary;
 
 use crate::agent::names::Names;
 use crate::control::redact::ParamsMode;
-use crate::control::{Control, SidecarIdentity};
+use crate::control::{Control, SidecarIdentity, Snapshot};
 use crate::identity::AgentScope;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
@@ -173,6 +173,13 @@ impl Gate {
             .identity()
             .map(|identity| identity.namespace.clone())
             .unwrap_or_default()
+    }
+
+    /// The desired state in force, with the tools judged as it says.
+    fn view(&self) -> Arc<Snapshot> {
+        let view = self.control.snapshot();
+        self.registry.correct(&view.corrections);
+        view
     }
 
     /// The tool that an agent means by `name`.

@@ -48,7 +48,7 @@ impl Gate {
 
     /// The order of the gate. A step that fails ends the way with a refusal; only the last ones can forward.
     async fn pass(&self, request: &mut CallRequest<'_>, trail: &mut Trail) -> Result<End, Stopped> {
-        let view = self.control.snapshot();
+        let view = self.view();
         trail.came_under(view.revision);
         let arguments = bounds::arguments(&request.arguments)?;
         let subject = self.recognise(request, arguments)?;

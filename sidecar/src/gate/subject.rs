@@ -29,7 +29,7 @@ pub(super) struct Subject<'d> {
 }
 
 /// What a call is judged to do and to reach.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Judged {
     /// The call's own classification, where its arguments make it differ from its tool's.
     own: Option<Box<Classification>>,
@@ -42,6 +42,11 @@ impl Judged {
         own: None,
         targets: Targets::UNKNOWN,
     };
+
+    /// What it reaches.
+    pub(super) fn targets(&self) -> &Targets {
+        &self.targets
+    }
 
     pub(super) fn call(tool: &Tool, arguments: Option<Node<'_>>) -> Self {
         let assessment = classify_call(tool, arguments);

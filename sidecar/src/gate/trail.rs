@@ -13,6 +13,7 @@ use net::clock::Clock;
 use policy::document::Action;
 use tools::classify::{Classification, SideEffectKind};
 use tools::id::Namespace;
+use tools::targets::{Extent, Targets};
 
 use super::call::CallRequest;
 use super::subject::Subject;
@@ -143,7 +144,27 @@ impl Trail {
         record.request_bytes = Some(size);
         record.tokens_in = Some(size.div_ceil(BYTES_PER_TOKEN));
         self.payload.params = subject.arguments.and_then(|node| redactor.params(node));
+        self.reached(subject, redactor);
         self.redactor = Some(Arc::clone(redactor));
+    }
+
+    /// Notes what the call reaches, where that is known. Texts of arguments can be part of it, so it is redacted like them.
+    fn reached(&mut self, subject: &Subject<'_>, redactor: &Redactor) {
+        let targets = subject.judged.targets();
+        if *targets == Targets::UNKNOWN {
+            return;
+        }
+        let is_masked = subject.arguments.is_some_and(|node| redactor.masks(node));
+        let known = |extent: &Extent| redactor.targets(extent.known()?, is_masked);
+        self.payload.resources = known(&targets.resources);
+        // Columns are names, not texts of arguments.
+        self.payload.columns = targets
+            .columns
+            .known()
+            .and_then(|columns| redactor.targets(columns, false));
+        self.payload.hosts = known(&targets.hosts);
+        self.payload.paths = known(&targets.paths);
+        self.payload.recipients = known(&targets.recipients);
     }
 
     /// Notes the decision.

@@ -7,6 +7,7 @@ use tools::json::{Document, Limits, MAX_BYTES, MAX_DEPTH};
 
 use super::Gate;
 use super::flight::{CancelCause, Flight};
+use super::subject::Judged;
 
 /// Limits for arguments that were accepted before.
 const ACCEPTED: Limits = Limits {
@@ -74,8 +75,17 @@ impl Gate {
             Some(Ok(document)) => Some(document.root()),
             Some(Err(_)) => return true,
         };
-        let subject = flight.parked.subject(arguments);
-        let view = self.control.snapshot();
+        let view = self.view();
+        let mut subject = flight.parked.subject(arguments);
+        match self.registry.lookup(subject.tool.name.as_str()) {
+            Some(tool)
+                if tool.fingerprint == subject.tool.fingerprint && !Arc::ptr_eq(&tool, &subject.tool) =>
+            {
+                subject.judged = Judged::call(&tool, arguments);
+                subject.tool = tool;
+            }
+            Some(_) | None => {}
+        }
         let decision = self.decide(&view, &subject, &subject.classification());
         decision.action == Action::Deny
     }

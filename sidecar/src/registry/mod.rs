@@ -8,7 +8,7 @@ mod publish;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use tools::id::{ToolName, UpstreamName};
 use tools::model::Tool;
 
+use crate::control::Corrections;
 use crate::upstream::{DeclaredCatalogue, Upstream, Upstreams};
 
 /// All tools of one upstream, for the control plane to know and pin.
@@ -50,6 +51,7 @@ struct Inner {
 struct Served {
     sorted: Arc<Vec<Arc<Tool>>>,
     by_name: HashMap<ToolName, Arc<Tool>>,
+    corrections: Arc<Corrections>,
 }
 
 impl Default for Registry {
@@ -108,27 +110,49 @@ impl Registry {
                 return;
             }
         };
-        let served = self.inner.served.load_full();
-        let tools = Arc::new(build::tools(&upstream, &declared.tools, |name| {
-            served.by_name.get(name).map(Arc::clone)
-        }));
-        let mut published = self
-            .inner
-            .published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut published = self.lock();
         let before = published
             .get(&upstream)
             .map(|catalogue| Arc::clone(&catalogue.tools));
+        let known = before.clone().unwrap_or_default();
+        let tools = Arc::new(build::tools(&upstream, &declared.tools, |name| {
+            let found = known.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
+            known.get(found).map(Arc::clone)
+        }));
         if before.is_some_and(|before| build::are_same(&before, &tools)) {
             return;
         }
         published.insert(upstream.clone(), PublishedCatalogue { upstream, tools });
-        self.inner.served.store(Arc::new(Served::of(&published)));
+        let corrections = Arc::clone(&self.inner.served.load().corrections);
+        self.inner
+            .served
+            .store(Arc::new(Served::of(&published, corrections)));
         self.inner
             .published_watch
             .send_replace(Arc::new(published.clone()));
         self.inner.version.send_modify(|version| *version += 1);
+    }
+
+    /// Judges the tools with these corrections from now on, unless newer ones are in force. Free when they are in force already.
+    pub fn correct(&self, corrections: &Arc<Corrections>) {
+        if Arc::ptr_eq(&self.inner.served.load().corrections, corrections) {
+            return;
+        }
+        let published = self.lock();
+        let held = Arc::clone(&self.inner.served.load().corrections);
+        if Arc::ptr_eq(&held, corrections) || held.revision() > corrections.revision() {
+            return;
+        }
+        let served = Served::of(&published, Arc::clone(corrections));
+        self.inner.served.store(Arc::new(served));
+        self.inner.version.send_modify(|version| *version += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Published> {
+        self.inner
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tool of this governed name; `__` is accepted in place of the dot after the upstream.
@@ -165,10 +189,11 @@ impl Registry {
 }
 
 impl Served {
-    fn of(published: &Published) -> Self {
+    fn of(published: &Published, corrections: Arc<Corrections>) -> Self {
         let mut sorted: Vec<Arc<Tool>> = published
             .values()
-            .flat_map(|catalogue| catalogue.tools.iter().map(Arc::clone))
+            .flat_map(|catalogue| catalogue.tools.iter())
+            .map(|tool| corrections.applied_to(tool))
             .collect();
         sorted.sort_by(|one, other| one.name.cmp(&other.name));
         let by_name = sorted
@@ -178,6 +203,7 @@ impl Served {
         Self {
             sorted: Arc::new(sorted),
             by_name,
+            corrections,
         }
     }
 }
