@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, traces,
+    approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
 };
 
 /// Governs what AI agents may do with tools, for a whole fleet, from one place.
@@ -88,6 +88,9 @@ pub(crate) enum Command {
     /// Review tools that appeared or changed since they were accepted.
     #[command(subcommand)]
     Pins(pins::PinsCommand),
+    /// Read the catalogue, correct what is known of a tool, say how its targets are read.
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     /// See sidecars, make join tokens, revoke.
     #[command(subcommand)]
     Sidecars(sidecars::SidecarsCommand),

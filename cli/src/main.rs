@@ -16,7 +16,7 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use commands::{
-    Context, approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, traces,
+    Context, approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
 };
 use error::CliError;
 use output::Printer;
@@ -67,6 +67,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Trace(command) => traces::run(&global, command).await,
         Command::Policy(command) => policies::run(&context()?, command).await,
         Command::Pins(command) => pins::run(&context()?, command).await,
+        Command::Tools(command) => tools::run(&context()?, command).await,
         Command::Sidecars(command) => sidecars::run(&context()?, command).await,
         Command::Rollout(command) => rollouts::run(&context()?, command).await,
         Command::Decide(args) => decide::run(&context()?, &global, args).await,

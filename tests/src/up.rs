@@ -46,7 +46,18 @@ impl Ran {
 impl Up {
     /// Starts one; `yaml` is its configuration beside the port, with the fixture server unless it names `mcp_servers`.
     pub async fn start(yaml: &str) -> Self {
+        Self::start_in(folder(), yaml).await
+    }
+
+    /// As [`Up::start`], with a fixture server of these tools, as `tools/list` shows them.
+    pub async fn serving(tools: &Value, yaml: &str) -> Self {
         let folder = folder();
+        let file = folder.path().join("ran.tools");
+        std::fs::write(file, tools.to_string()).unwrap();
+        Self::start_in(folder, yaml).await
+    }
+
+    async fn start_in(folder: tempfile::TempDir, yaml: &str) -> Self {
         let port = free_port();
         let mut text = format!("port: {port}\n");
         if !yaml.contains("mcp_servers:") {

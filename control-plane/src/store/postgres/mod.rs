@@ -50,8 +50,6 @@ fn migrations() -> Migrator {
         .collect();
     Migrator {
         migrations: all.into(),
-        // A newer build beside this one may be ahead: it only adds what this one does not use.
-        ignore_missing: true,
         ..Migrator::DEFAULT
     }
 }
