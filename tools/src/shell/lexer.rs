@@ -1,6 +1,7 @@
 //! From text to tokens: words with their expansions, operators, here-documents. Linear, bounded in depth, and strict: what
 //! shells read differently is refused or marked.
 
+use super::document::HereDocument;
 use super::word::{Word, is_deceptive};
 
 /// How many constructs may be inside each other.
@@ -57,14 +58,6 @@ const OPERATORS: [&str; 23] = [
     ";;&", "&>>", "<<<", "<<-", "&&", "||", ";;", ";&", "|&", "&>", "<<", "<&", "<>", ">>", ">&", ">|", "&",
     "|", ";", "<", ">", "(", ")",
 ];
-
-struct HereDocument {
-    /// The place of the word that its body becomes.
-    body: usize,
-    tag: String,
-    is_literal: bool,
-    strips_tabs: bool,
-}
 
 /// What the last token lets the next one be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -362,60 +355,6 @@ impl<'t> Lexer<'t> {
                 }
             }
         }
-    }
-
-    fn here_document(&mut self, document: &HereDocument, script: &mut Script) -> Result<(), Refusal> {
-        let mut body = String::new();
-        loop {
-            if self.rest().is_empty() {
-                return Err(Refusal::Unterminated("a here-document"));
-            }
-            let mut line = self.line(document.strips_tabs);
-            // In a body that is expanded, lines are joined before the tag is looked for.
-            while !document.is_literal
-                && line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
-            {
-                line.pop();
-                if self.rest().is_empty() {
-                    return Err(Refusal::Unterminated("a here-document"));
-                }
-                line.push_str(&self.line(false));
-            }
-            if line == document.tag {
-                break;
-            }
-            body.push_str(&line);
-            body.push('\n');
-        }
-        let word = if document.is_literal {
-            self.deceives |= body.chars().any(is_deceptive);
-            Word {
-                text: body,
-                quoted: true,
-                ..Word::default()
-            }
-        } else {
-            let mut inner = Lexer::new(&body, self.depth);
-            let word = inner.deeper(Lexer::document_body)?;
-            self.deceives |= inner.deceives;
-            word
-        };
-        if let Some(place) = script.words.get_mut(document.body) {
-            *place = word;
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, strips_tabs: bool) -> String {
-        let rest = self.rest();
-        let line = rest.split('\n').next().unwrap_or_default();
-        self.at = (self.at + line.len() + 1).min(self.text.len());
-        let line = if strips_tabs {
-            line.trim_start_matches('\t')
-        } else {
-            line
-        };
-        line.to_owned()
     }
 }
 

@@ -4,6 +4,8 @@
 //! the vocabulary (`data/commands.txt`, `table`). Wrappers are looked through to what they run. Whatever cannot be read with
 //! certainty is EXECUTION and makes the reading incomplete; nothing uncertain is ever a plain read.
 
+mod arguments;
+mod document;
 mod expand;
 mod git;
 mod lexer;
@@ -13,6 +15,7 @@ mod run;
 mod special;
 mod table;
 mod tree;
+mod web;
 mod word;
 mod wrap;
 

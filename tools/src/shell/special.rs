@@ -3,7 +3,7 @@
 use super::reader::{Reader, shown};
 use super::table::Row;
 use super::word::{OPEN, Word};
-use super::{git, net, run};
+use super::{git, net, run, web};
 use crate::classify::Risk;
 
 /// Reads the arguments of a program that its row does not describe.
@@ -27,8 +27,8 @@ pub(super) fn read(reader: &mut Reader, program: &str, row: &Row, arguments: &[W
             run::container(reader, program, arguments, input);
         }
         "ssh" | "slogin" | "autossh" | "mosh" | "sshpass" => net::ssh(reader, program, arguments, input),
-        "curl" => net::curl(reader, arguments),
-        "wget" => net::wget(reader, arguments),
+        "curl" => web::curl(reader, arguments),
+        "wget" => web::wget(reader, arguments),
         "scp" | "rsync" | "sftp" => net::copy(reader, program, arguments),
         "nc" | "ncat" | "netcat" | "telnet" => net::connect(reader, program, arguments),
         "mail" | "mailx" | "mutt" | "neomutt" | "sendmail" | "msmtp" => net::mail(reader, program, arguments),
