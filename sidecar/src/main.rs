@@ -1,6 +1,6 @@
 //! `toolgate-sidecar`: the data plane as a process of its own.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,6 +38,7 @@ async fn main() -> ExitCode {
     let Command::Run(file) = Arguments::parse().command;
     let filter = EnvFilter::try_from_env("TOOLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();

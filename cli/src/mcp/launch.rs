@@ -20,7 +20,7 @@ impl Launch {
     pub(crate) fn read(data_dir: &Path, agent: &str) -> Result<Self, CliError> {
         let path = data_dir.join(LAUNCH_KEY_FILE);
         let key = net::files::read_secret(&path).map_err(|error| {
-            CliError::Failed(format!("{error}; `toolgate up` writes this file when it runs, with the same --data-dir and as the same user"))
+            CliError::NotUp(format!("{error}; `toolgate up` writes this file when it runs, with the same --data-dir and as the same user"))
         })?;
         Ok(Self {
             agent: agent.to_owned(),

@@ -74,7 +74,7 @@ async fn read_line(input: &mut BufReader<tokio::io::Stdin>, line: &mut Vec<u8>) 
 
 fn no_server(error: CliError, data_dir: &Path) -> CliError {
     match error {
-        CliError::Unreachable { url, cause, .. } => CliError::Failed(format!(
+        CliError::Unreachable { url, cause, .. } => CliError::NotUp(format!(
             "no `toolgate up` answers at {url} ({cause}); start one with `toolgate up --config FILE` (its state is looked for in {})",
             data_dir.display()
         )),

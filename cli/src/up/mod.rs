@@ -2,6 +2,8 @@
 
 mod front;
 
+use std::fs::{File, TryLockError};
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Global, UpArgs};
-use crate::connection::RUNNING_FILE;
+use crate::connection::{RUNNING_FILE, running};
 use crate::error::CliError;
 use crate::mcp::LAUNCH_KEY_FILE;
 use crate::output;
@@ -30,6 +32,9 @@ use crate::output;
 const READY_WITHIN: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const READY_PROBE: Duration = Duration::from_millis(5);
+
+/// Held by the one `up` of a data directory.
+const LOCK_FILE: &str = "up.lock";
 
 /// Both planes, running.
 pub(crate) struct Up {
@@ -40,12 +45,15 @@ pub(crate) struct Up {
     running_file: PathBuf,
     closing: CancellationToken,
     tasks: TaskTracker,
+    _lock: File,
 }
 
 /// Runs until SIGTERM or SIGINT.
 pub(crate) async fn run(global: &Global, args: UpArgs) -> Result<(), CliError> {
-    let filter = EnvFilter::try_from_env("TOOLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("TOOLGATE_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("info,sqlx::postgres::notice=warn"));
     tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
@@ -76,6 +84,7 @@ impl Up {
             .await
             .map_err(failed)?;
         let address = listener.local_addr()?;
+        let lock = lock(&config.data_dir)?;
         let control_plane = control_plane::start(control_plane::Options::from(&config))
             .await
             .map_err(failed)?;
@@ -104,6 +113,7 @@ impl Up {
             running_file,
             closing,
             tasks,
+            _lock: lock,
         };
         up.announce()?;
         Ok(up)
@@ -130,6 +140,31 @@ impl Up {
         self.tasks.wait().await;
         self.sidecar.shutdown().await;
         end(self.control_plane).await;
+    }
+}
+
+/// Keeps a second `up` from the data directory before it changes anything there.
+fn lock(data_dir: &Path) -> Result<File, CliError> {
+    let path = data_dir.join(LOCK_FILE);
+    let cannot = |error: std::io::Error| CliError::Failed(format!("cannot lock {}: {error}", path.display()));
+    net::files::create_private_dir(data_dir).map_err(failed)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let at = running(data_dir).map(|running| format!(" at {}", running.url));
+            Err(CliError::Failed(format!(
+                "another `toolgate up` runs{} with the data directory {}; end it, or give this one a directory of its own by --data-dir",
+                at.unwrap_or_default(),
+                data_dir.display()
+            )))
+        }
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
     }
 }
 
