@@ -21,11 +21,20 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Keeps a command's own options apart from these in its help.
+const EVERYWHERE: &str = "Options of every command";
+
 /// Options that every command takes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Global {
     /// Where the control plane's API is [default: a running `toolgate up` on this machine].
-    #[arg(long, global = true, env = "TOOLGATE_CONTROL_URL", value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLGATE_CONTROL_URL",
+        value_name = "URL",
+        help_heading = EVERYWHERE
+    )]
     pub(crate) url: Option<String>,
     /// Operator token [default: the one that `toolgate up` keeps on this machine].
     #[arg(
@@ -33,17 +42,37 @@ pub(crate) struct Global {
         global = true,
         env = "TOOLGATE_TOKEN",
         value_name = "TOKEN",
-        hide_env_values = true
+        hide_env_values = true,
+        help_heading = EVERYWHERE
     )]
     pub(crate) token: Option<String>,
     /// CA certificate (PEM) that the control plane's certificate is checked against.
-    #[arg(long, global = true, env = "TOOLGATE_CA_CERT", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLGATE_CA_CERT",
+        value_name = "FILE",
+        help_heading = EVERYWHERE
+    )]
     pub(crate) ca_cert: Option<PathBuf>,
     /// Where `toolgate up` keeps its state [default: the XDG state directory].
-    #[arg(long, global = true, env = "TOOLGATE_DATA_DIR", value_name = "DIR")]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLGATE_DATA_DIR",
+        value_name = "DIR",
+        help_heading = EVERYWHERE
+    )]
     pub(crate) data_dir: Option<PathBuf>,
     /// How answers are printed.
-    #[arg(long, short, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        default_value_t = OutputFormat::Text,
+        help_heading = EVERYWHERE
+    )]
     pub(crate) output: OutputFormat,
 }
 
@@ -52,7 +81,7 @@ pub(crate) struct Global {
 pub(crate) enum OutputFormat {
     /// Tables and sentences for people.
     Text,
-    /// One JSON document, as the API answered.
+    /// JSON, as the API answered: one document, or one a line where there are several.
     Json,
 }
 

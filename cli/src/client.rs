@@ -98,6 +98,13 @@ impl Client {
                 url: self.target.url.clone(),
                 detail,
             },
+            StatusCode::NOT_FOUND if detail.starts_with("there is no path ") => CliError::Problem {
+                status: status.as_u16(),
+                detail: format!(
+                    "{detail} at {}; give the operators' address of a control plane (`listen.operator`) by --url or TOOLGATE_CONTROL_URL",
+                    self.target.url
+                ),
+            },
             status => CliError::Problem {
                 status: status.as_u16(),
                 detail,
@@ -121,7 +128,10 @@ impl Client {
 /// One problem of a document, as `file:line:column message; hint`.
 pub(crate) fn problem_line(file: &str, problem: &Value) -> String {
     let number = |name| problem.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let place = format!("{file}:{}:{}", number("line"), number("column"));
+    let place = match number("line") {
+        0 => file.to_owned(),
+        line => format!("{file}:{line}:{}", number("column")),
+    };
     let (message, hint) = (text_of(problem, "message"), text_of(problem, "hint"));
     if hint.is_empty() {
         format!("{place} {message}")
@@ -154,6 +164,17 @@ pub(crate) fn segment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_problem_of_a_whole_file_names_no_line() {
+        let problem = serde_json::json!({"line": 0, "column": 0, "message": "there is no policy"});
+        assert_eq!(
+            super::problem_line("a.yaml", &problem),
+            "a.yaml there is no policy"
+        );
+        let problem = serde_json::json!({"line": 2, "column": 3, "message": "bad", "hint": "mend it"});
+        assert_eq!(super::problem_line("a.yaml", &problem), "a.yaml:2:3 bad; mend it");
+    }
+
     #[test]
     fn a_segment_cannot_leave_its_place() {
         assert_eq!(super::segment("a/../b?c d"), "a%2F..%2Fb%3Fc%20d");

@@ -66,6 +66,14 @@ impl Target {
             (None, Some(running)) => (running.url, true),
             (None, None) => ("http://127.0.0.1:9090".to_owned(), true),
         };
+        if !url
+            .parse::<reqwest::Url>()
+            .is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        {
+            return Err(CliError::Usage(format!(
+                "\"{url}\" is not the URL of a control plane; write it as http://127.0.0.1:9095"
+            )));
+        }
         let token = match &global.token {
             Some(token) => Some(token.clone()),
             // The token that `up` made here is no business of another machine's server.

@@ -28,6 +28,9 @@ pub(crate) enum CliError {
         /// What the network said.
         cause: String,
     },
+    /// No `toolgate up` has run here.
+    #[error("{0}")]
+    NotUp(String),
     /// The credential was refused.
     #[error(
         "{url} refused the credential: {detail}; give the operator token by --token or TOOLGATE_TOKEN (`toolgate up` keeps it in <data-dir>/admin-token)"
@@ -61,8 +64,10 @@ impl CliError {
         ExitCode::from(match self {
             Self::Negative(_) => 1,
             Self::Usage(_) | Self::Problems(_) => 2,
-            Self::Problem { status: 422, .. } => 2,
-            Self::Unreachable { .. } => 3,
+            Self::Problem {
+                status: 400 | 422, ..
+            } => 2,
+            Self::Unreachable { .. } | Self::NotUp(_) => 3,
             Self::Refused { .. } => 4,
             Self::Problem { .. } | Self::Failed(_) => 5,
         })

@@ -176,6 +176,12 @@ async fn records(up: &Up) {
         verified.code == 0 && verified.stdout.contains("chain verified"),
         "{verified:?}"
     );
+    let keys = up.folder.path().join("keys").display().to_string();
+    let printed = up.toolgate(&["trace", "keys"]).await;
+    std::fs::write(&keys, &printed.stdout).unwrap();
+    let signed = up.json(&["trace", "verify", &file, "--public-key", &keys]).await;
+    assert_eq!(signed["signatures_unchecked"], 0, "{printed:?}: {signed}");
+    assert!(signed["signatures"].as_u64() > Some(0), "{signed}");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replacen("worker", "w0rker", 1)).unwrap();
     let damaged = up.toolgate(&["trace", "verify", &file]).await;
@@ -354,5 +360,39 @@ async fn every_command_says_by_its_exit_code_what_went_wrong() {
         assert_eq!(ran.code, 2, "{wrong:?}: {ran:?}");
     }
     let unscoped = up.toolgate(&["stop", "everything"]).await;
-    assert_eq!(unscoped.code, 5, "{unscoped:?}");
+    assert_eq!(unscoped.code, 2, "{unscoped:?}");
+    let empty = up.folder.path().join("empty.jsonl").display().to_string();
+    std::fs::write(&empty, "").unwrap();
+    let listed = up.folder.path().join("listed.yaml").display().to_string();
+    std::fs::write(&listed, "- name: a\n").unwrap();
+    for (wrong, code, says) in [
+        (&["policy", "push", listed.as_str()][..], 2, "`---`"),
+        (&["approve", ""], 2, "<ID>"),
+        (&["trace", "verify", empty.as_str()], 2, "holds no record"),
+        (&["trace", "list", "--outcome", "fine"], 2, "interrupted"),
+        (
+            &["grant", "create", "--agent", "x", "--for", "3x", "a.b"],
+            2,
+            "3x",
+        ),
+        (&["pending", "--url", "nonsense"], 2, "http://127.0.0.1:9095"),
+        (&["policy", "pull", "people"], 2, "configuration"),
+        (&["policy", "rollback", "people", "1"], 5, "configuration"),
+    ] {
+        let ran = up.toolgate(wrong).await;
+        assert_eq!(ran.code, code, "{wrong:?}: {ran:?}");
+        assert!(ran.stderr.contains(says), "{wrong:?}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_up_on_the_same_data_directory_changes_nothing_there() {
+    let up = Up::start(POLICY).await;
+    let other = up.folder.path().join("other.yaml");
+    std::fs::write(&other, format!("port: {}\n", tests::fleet::free_port())).unwrap();
+    let policies = up.json(&["policy", "list"]).await;
+    let second = up.toolgate(&["up", "--config", other.to_str().unwrap()]).await;
+    assert_eq!(second.code, 5, "{second:?}");
+    assert!(second.stderr.contains(&up.url), "{second:?}");
+    assert_eq!(up.json(&["policy", "list"]).await, policies);
 }

@@ -253,7 +253,7 @@ impl Joining {
             let lines: Vec<&str> = log.lines().filter(|line| line.contains(words)).collect();
             assert!(lines.len() <= 1, "{lines:?}");
             let line = lines.first()?;
-            assert!(line.contains("toolgate sidecars token create"), "{line}");
+            assert!(line.contains("toolgate sidecars tokens create"), "{line}");
             Some(())
         })
         .await;

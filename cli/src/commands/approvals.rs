@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use super::{Context, with_query};
@@ -28,6 +29,7 @@ pub(crate) struct PendingArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ResolveArgs {
     /// The approval's id, or the beginning of it where that is unique.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     id: String,
     /// Why, for the record.
     #[arg(long, short)]
@@ -105,6 +107,10 @@ async fn send_resolution(
 
 /// Polls each second; an answer is one key and Enter.
 pub(crate) async fn watch(context: &Context, args: WatchArgs) -> Result<(), CliError> {
+    super::until_interrupted(show(context, args)).await
+}
+
+async fn show(context: &Context, args: WatchArgs) -> Result<(), CliError> {
     let path = with_query(
         "/approvals",
         &[("status", Some("pending".to_owned())), ("tool", args.tool)],
@@ -126,10 +132,7 @@ pub(crate) async fn watch(context: &Context, args: WatchArgs) -> Result<(), CliE
                 answer_one(context, approval).await?;
             }
         }
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(1)) => {}
-            interrupted = tokio::signal::ctrl_c() => return interrupted.map_err(CliError::from),
-        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
@@ -143,6 +146,10 @@ fn describe(approval: &Value) -> String {
         field(approval, "params"),
         field(approval, "policy_rule"),
     );
+    let message = field(approval, "message");
+    if !message.is_empty() {
+        text.push_str(&format!("\n  message    {message}"));
+    }
     if approval.get("injection_risk").and_then(Value::as_bool) == Some(true) {
         text.push_str("\n  WARNING    the arguments contain phrases that try to steer a reviewer");
     }

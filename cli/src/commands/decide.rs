@@ -34,6 +34,7 @@ pub(crate) async fn run(context: &Context, global: &Global, args: DecideArgs) ->
     let arguments: Box<serde_json::value::RawValue> = serde_json::from_str(&args.arguments)
         .map_err(|error| CliError::Usage(format!("the arguments are not JSON: {error}")))?;
     let mut target = Target::resolve(global)?;
+    let is_named = args.sidecar.is_some();
     if let Some(url) = args.sidecar {
         target.url = url.trim_end_matches('/').to_owned();
     }
@@ -54,30 +55,27 @@ pub(crate) async fn run(context: &Context, global: &Global, args: DecideArgs) ->
     let status = response.status();
     let answer: Value = response.json().await.unwrap_or_default();
     if answer.get("action").is_none() {
+        let mut detail = match field(&answer, "detail") {
+            said if said.is_empty() => status.canonical_reason().unwrap_or("error").to_owned(),
+            said => said,
+        };
+        if !is_named {
+            let url = client.url();
+            detail.push_str(&format!(
+                " (asked {url}: where sidecars are processes of their own, name one by --sidecar or TOOLGATE_URL)"
+            ));
+        }
         return Err(CliError::Problem {
             status: status.as_u16(),
-            detail: field(&answer, "detail"),
+            detail,
         });
     }
     context.printer.answer(&answer, |answer| {
         let mut text = format!("{}  {}", field(answer, "action"), field(answer, "reason"));
-        if let Some(rule) = answer.get("rule").filter(|rule| !rule.is_null()) {
-            text.push_str(&format!(
-                "\nrule {} of {}",
-                field(answer, "rule_index"),
-                rule.as_str().unwrap_or_default()
-            ));
-        }
-        for step in answer
-            .get("explain")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            text.push_str(&format!(
-                "\n  {}",
-                step.as_str().map_or_else(|| step.to_string(), str::to_owned)
-            ));
+        let steps = answer.get("explain").and_then(Value::as_array);
+        for step in steps.into_iter().flatten() {
+            text.push_str("\n  ");
+            text.push_str(&considered(step));
         }
         text
     })?;
@@ -85,4 +83,57 @@ pub(crate) async fn run(context: &Context, global: &Global, args: DecideArgs) ->
         return Err(CliError::Negative("the call would be denied".to_owned()));
     }
     Ok(())
+}
+
+/// A rule that was considered, in one line: where it is written, what it says, and which of its parts held.
+fn considered(step: &Value) -> String {
+    let Some(rule) = step.get("rule") else {
+        return step.as_str().map_or_else(|| step.to_string(), str::to_owned);
+    };
+    let mut text = format!(
+        "policy \"{}\", rule {}",
+        field(rule, "policy"),
+        field(rule, "index")
+    );
+    let (file, line) = (field(step, "source_file"), field(step, "line"));
+    if !file.is_empty() {
+        text.push_str(&format!(" ({file}:{line})"));
+    }
+    if field(step, "mode") == "shadow" {
+        text.push_str(", shadow");
+    }
+    let verdict = match field(step, "truth").as_str() {
+        "true" => "matches",
+        "false" => "does not match",
+        _ => "is undecided",
+    };
+    text.push_str(&format!(": {} {verdict}", field(step, "action")));
+    let parts = step.get("parts").and_then(Value::as_array);
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .map(|part| format!("{} {}", field(part, "what"), field(part, "truth")))
+        .collect();
+    if !parts.is_empty() {
+        text.push_str(&format!(" ({})", parts.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_was_considered_is_one_line_for_people() {
+        let step = json!({
+            "action": "allow", "kind": "standard", "line": 10, "mode": "enforce", "truth": "false",
+            "parts": [{"truth": "false", "what": "tools"}, {"truth": "unknown", "what": "condition"}],
+            "rule": {"index": 0, "policy": "coder"}, "source_file": "toolgate.yaml",
+        });
+        assert_eq!(
+            considered(&step),
+            "policy \"coder\", rule 0 (toolgate.yaml:10): allow does not match (tools false, condition unknown)"
+        );
+    }
 }

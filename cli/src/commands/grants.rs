@@ -1,5 +1,6 @@
 //! `toolgate grant create | list | revoke`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -17,6 +18,7 @@ pub(crate) enum GrantCommand {
     /// End a grant now.
     Revoke {
         /// The grant's id, or the beginning of it where that is unique.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
 }

@@ -35,6 +35,17 @@ impl Context {
     }
 }
 
+/// Goes on until Ctrl-C, which ends it well at any moment, in the middle of a request too.
+pub(crate) async fn until_interrupted(
+    work: impl Future<Output = Result<(), CliError>>,
+) -> Result<(), CliError> {
+    tokio::select! {
+        biased;
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(CliError::from),
+        ended = work => ended,
+    }
+}
+
 /// Appends `name=value` pairs that are present as a query.
 pub(crate) fn with_query(path: &str, pairs: &[(&str, Option<String>)]) -> String {
     let mut query = String::new();

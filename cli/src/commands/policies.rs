@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ pub(crate) enum PolicyCommand {
     /// Print a policy's document, or write it to a file.
     Pull {
         /// The policy's name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// Where to write it.
         #[arg(long, short)]
@@ -30,11 +32,13 @@ pub(crate) enum PolicyCommand {
     /// The versions of a policy, newest first.
     History {
         /// The policy's name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
     },
     /// Put an earlier version in force again, as a new version.
     Rollback {
         /// The policy's name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// The version, as `history` shows it.
         #[arg(id = "earlier", value_name = "VERSION")]
@@ -43,6 +47,7 @@ pub(crate) enum PolicyCommand {
     /// Remove a policy. Its versions stay.
     Delete {
         /// The policy's name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
     },
     /// Say what a policy's author most likely did not mean. Needs no server.
@@ -133,6 +138,9 @@ pub(crate) async fn run(context: &Context, command: PolicyCommand) -> Result<(),
         PolicyCommand::Why(args) => author::why(context, args).await,
         PolicyCommand::Pull { name, file } => {
             let answer = client.get(&format!("/policies/{}", segment(&name))).await?;
+            if file.is_some() || !context.printer.is_json() {
+                written_here(&answer)?;
+            }
             let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
             match file {
                 Some(file) => Ok(std::fs::write(&file, text)?),
@@ -206,6 +214,21 @@ async fn set(context: &Context, args: SetArgs) -> Result<(), CliError> {
     })
 }
 
+/// Only what came by the API has a document of its own.
+fn written_here(policy: &Value) -> Result<(), CliError> {
+    let (name, origin) = (field(policy, "name"), field(policy, "origin"));
+    if origin == "api" {
+        return Ok(());
+    }
+    let owner = match field(policy, "source_file") {
+        file if file.is_empty() => "the `policies` of the control plane's configuration".to_owned(),
+        file => format!("the policy directory's {file}"),
+    };
+    Err(CliError::Usage(format!(
+        "policy `{name}` is written in {owner}: read it there, or see its rules with --output json"
+    )))
+}
+
 /// A document on its way to the control plane.
 struct Document {
     name: String,
@@ -218,8 +241,8 @@ async fn push(context: &Context, args: PushArgs) -> Result<(), CliError> {
     let mut problems = Vec::new();
     for file in &args.files {
         let name = file.display().to_string();
-        let text =
-            std::fs::read_to_string(file).map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| CliError::Usage(format!("{name} cannot be read: {error}")))?;
         match named_documents(&name, &text) {
             Ok(found) => {
                 problems.extend(check(context, &name, &text).await?);

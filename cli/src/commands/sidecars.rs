@@ -1,5 +1,6 @@
 //! `toolgate sidecars list | show | revoke | tokens`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -15,11 +16,13 @@ pub(crate) enum SidecarsCommand {
     /// One sidecar.
     Show {
         /// Its id, or the beginning of it where that is unique.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
     /// End a sidecar's rights at once. It cannot come back under this id.
     Revoke {
         /// Its id.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Join tokens, by which sidecars enrol.
@@ -36,6 +39,7 @@ pub(crate) enum TokensCommand {
     /// Make a join token useless.
     Revoke {
         /// The token's id (not the token).
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
 }

@@ -1,6 +1,7 @@
 //! `toolgate stop | resume`.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::Context;
@@ -29,6 +30,7 @@ pub(crate) struct StopArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ResumeArgs {
     /// The stop's id, or the beginning of it where that is unique.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     id: String,
 }
 

@@ -1,9 +1,10 @@
-//! `toolgate trace list | tail | show | export | verify`.
+//! `toolgate trace list | tail | show | export | keys | verify`.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use futures_util::StreamExt;
 use reqwest::Method;
@@ -26,18 +27,21 @@ pub(crate) enum TraceCommand {
     /// One record, by its id or its trace id.
     Show {
         /// The id, or the beginning of it where that is unique.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Write the chain as JSON lines, with its checkpoints, for keeping elsewhere and for `verify`.
     Export(ExportArgs),
+    /// Print the public keys that sign checkpoints, one a line, for `verify --public-key`.
+    Keys,
     /// Verify the chain: of an export without any server, or of the control plane itself.
     Verify(super::verify::VerifyArgs),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Filter {
-    /// How many records, newest first.
-    #[arg(long, default_value_t = 50)]
+    /// How many records at most; `tail` begins with as many.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only this agent's.
     #[arg(long)]
@@ -45,8 +49,8 @@ pub(crate) struct Filter {
     /// Only tools that this glob matches.
     #[arg(long, value_name = "GLOB")]
     tool: Option<String>,
-    /// Only this outcome: ok, error, denied, timeout, cancelled, interrupted, decided.
-    #[arg(long)]
+    /// Only this outcome.
+    #[arg(long, value_parser = ["ok", "error", "denied", "timeout", "cancelled", "interrupted", "decided"])]
     outcome: Option<String>,
     /// Only this session.
     #[arg(long)]
@@ -86,13 +90,14 @@ pub(crate) async fn run(global: &Global, command: TraceCommand) -> Result<(), Cl
             let answer = context.client.get(&path(&filter)).await?;
             context.printer.list(&answer, &COLUMNS, "no record matches")
         }
-        TraceCommand::Tail(filter) => tail(&Context::new(global)?, &filter).await,
+        TraceCommand::Tail(filter) => super::until_interrupted(follow(&Context::new(global)?, &filter)).await,
         TraceCommand::Show { id } => {
             let context = Context::new(global)?;
             let answer = context.client.get(&format!("/traces/{}", segment(&id))).await?;
             context.printer.answer(&answer, fields)
         }
         TraceCommand::Export(args) => export(&Context::new(global)?, args).await,
+        TraceCommand::Keys => keys(&Context::new(global)?).await,
         TraceCommand::Verify(args) => super::verify::run(global, args).await,
     }
 }
@@ -111,14 +116,41 @@ fn path(filter: &Filter) -> String {
     )
 }
 
-/// Polls; records come in the chain's order.
-async fn tail(context: &Context, filter: &Filter) -> Result<(), CliError> {
-    let path = path(filter);
+/// The keys of checkpoints only: other keys of the installation sign nothing that is in an export.
+async fn keys(context: &Context) -> Result<(), CliError> {
+    let request = context.client.request(Method::GET, "/traces/keys");
+    if context.printer.is_json() {
+        return line(&context.client.json(request).await?.to_string());
+    }
+    let response = context
+        .client
+        .send(request.header("Accept", "text/plain"))
+        .await?;
+    let text = response
+        .text()
+        .await
+        .map_err(|error| CliError::Failed(format!("the answer with the public keys broke off: {error}")))?;
+    line(text.trim_end())
+}
+
+/// As many records as one answer holds.
+const MOST: u32 = 1_000;
+
+/// Polls; records come in the chain's order. More than an answer holds between two looks is said, not left out silently.
+async fn follow(context: &Context, filter: &Filter) -> Result<(), CliError> {
+    let mut path = path(filter);
+    let following = self::path(&Filter {
+        limit: MOST,
+        ..filter.clone()
+    });
     let mut seen: HashSet<String> = HashSet::new();
     loop {
         let answer = context.client.get(&path).await?;
         let rows: Vec<&Value> = answer.as_array().into_iter().flatten().collect();
         let present: HashSet<String> = rows.iter().map(|row| field(row, "id")).collect();
+        if !seen.is_empty() && present.len() >= MOST as usize && seen.is_disjoint(&present) {
+            output::note("more records came than could be followed; see them by `toolgate trace export`");
+        }
         for row in rows.iter().rev().filter(|row| !seen.contains(&field(row, "id"))) {
             if context.printer.is_json() {
                 line(&row.to_string())?;
@@ -126,11 +158,23 @@ async fn tail(context: &Context, filter: &Filter) -> Result<(), CliError> {
                 line(&sentence(row))?;
             }
         }
-        seen = present;
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            interrupted = tokio::signal::ctrl_c() => return interrupted.map_err(CliError::from),
+        if path != following {
+            // What the short first answer left out was there before, and is not shown.
+            let answer = context.client.get(&following).await?;
+            let older = answer
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|row| field(row, "id"));
+            let newest = present.iter().cloned();
+            seen = newest
+                .chain(older.skip_while(|id| !present.contains(id)))
+                .collect();
+            path.clone_from(&following);
+            continue;
         }
+        seen = present;
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct VerifyArgs {
     /// Checkpoints that were kept elsewhere, one JSON document a line: they show truncation and rewriting.
     #[arg(long, value_name = "FILE", requires = "public_key")]
     checkpoints: Option<PathBuf>,
-    /// Public keys that sign checkpoints, as `GET /traces/keys` gives them: one key a line.
+    /// Public keys that sign checkpoints, as `toolgate trace keys` gives them: one key a line.
     #[arg(long, value_name = "FILE", requires = "file")]
     public_key: Option<PathBuf>,
     /// Key of the records' MACs.
@@ -42,6 +42,12 @@ pub(crate) async fn run(global: &Global, args: VerifyArgs) -> Result<(), CliErro
     let report = tokio::task::spawn_blocking(move || of_export(&file, &args))
         .await
         .map_err(|error| CliError::Failed(error.to_string()))??;
+    // Nothing is what the most thorough truncation leaves.
+    if report.damage.is_none() && report.records == 0 && report.checkpoints == 0 {
+        return Err(CliError::Usage(format!(
+            "{shown} holds no record, so nothing was verified; `toolgate trace export --file FILE` writes an export"
+        )));
+    }
     let seconds = begun.elapsed().as_secs_f64();
     let document = serde_json::to_value(&report).map_err(|error| CliError::Failed(error.to_string()))?;
     printer.answer(&document, |_| sentence(&report, seconds))?;
@@ -129,7 +135,7 @@ fn read(path: &Path) -> Result<String, CliError> {
 }
 
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> CliError {
-    CliError::Usage(format!("{}: {error}", path.display()))
+    CliError::Usage(format!("{} cannot be read: {error}", path.display()))
 }
 
 fn sentence(report: &Report, seconds: f64) -> String {
@@ -149,13 +155,13 @@ fn sentence(report: &Report, seconds: f64) -> String {
     }
     if report.signatures_unchecked > 0 {
         text.push_str(&format!(
-            "\n{} signatures were not checked: give --public-key",
+            "\n{} signatures were not checked: give --public-key FILE (`toolgate trace keys > FILE` asks the control plane)",
             report.signatures_unchecked
         ));
     }
     if report.macs_unchecked > 0 {
         text.push_str(&format!(
-            "\n{} MACs were not checked: give --trace-key",
+            "\n{} MACs were not checked: give --trace-key KEY, or TOOLGATE_TRACE_KEY",
             report.macs_unchecked
         ));
     }

@@ -16,7 +16,7 @@ section! {
         url: Option<String> as Option<HttpUrl>,
         /// Certificate authority of the control plane in PEM form. Default: the public roots.
         ca_cert: Option<PathBuf>,
-        /// File with the join token (`toolgate sidecars token create`).
+        /// File with the join token (`toolgate sidecars tokens create`).
         token_file: Option<PathBuf>,
     }
     check link_is_sound

@@ -132,7 +132,7 @@ impl Enrolment for Service {
             Some(Proof::Resume(resume)) => self.resume(resume, &info).await?,
             Some(Proof::ServiceAccountToken(_)) => {
                 return Err(Status::unimplemented(
-                    "this version does not enrol by service-account token; use a join token (`toolgate sidecars token create`)",
+                    "this version does not enrol by service-account token; use a join token (`toolgate sidecars tokens create`)",
                 ));
             }
             None => {

@@ -132,13 +132,13 @@ pub enum StoreError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnrolRefusal {
     /// No such join token.
-    #[error("the join token is not known; create one with `toolgate sidecars token create`")]
+    #[error("the join token is not known; create one with `toolgate sidecars tokens create`")]
     UnknownToken,
     /// The join token has expired or was revoked.
-    #[error("the join token has expired; create one with `toolgate sidecars token create`")]
+    #[error("the join token has expired; create one with `toolgate sidecars tokens create`")]
     TokenExpired,
     /// The join token has been used as often as it may be.
-    #[error("the join token is used up; create one with `toolgate sidecars token create`")]
+    #[error("the join token is used up; create one with `toolgate sidecars tokens create`")]
     TokenUsedUp,
     /// No such sidecar id (lost by a restore, or never there).
     #[error("sidecar {0} is not known here; enrol it anew with a join token")]

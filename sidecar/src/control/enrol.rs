@@ -138,7 +138,7 @@ impl Enrolment {
             })),
             (None, Ok(Some(proof))) => Ok(proof),
             (None, Ok(None)) => {
-                Err("there is no join token; set one (`toolgate sidecars token create`)".to_owned())
+                Err("there is no join token; set one (`toolgate sidecars tokens create`)".to_owned())
             }
             (None, Err(reason)) => Err(reason),
         }
@@ -316,7 +316,7 @@ fn read_proof(proof: &JoinProof) -> Result<Proof, String> {
     let read = |path: &std::path::Path| {
         std::fs::read_to_string(path)
             .map(|text| text.trim().to_owned())
-            .map_err(|error| format!("cannot read the token file {}: {error}", path.display()))
+            .map_err(|error| format!("cannot read the token file {}: {error}; it is tried again, `toolgate sidecars tokens create > FILE` makes a join token", path.display()))
     };
     match proof {
         JoinProof::Token(token) => Ok(Proof::JoinToken(token.reveal().to_owned())),

@@ -95,12 +95,12 @@ pub(in super::super) async fn rollback(
         let id = format!("{name} version {}", back.version);
         return Err(StoreError::NotFound { what: "policy", id }.into());
     };
-    // What was valid then need not be so now.
-    let text = &wanted.row.document.text;
-    parse_one(&name, text, &core.lists)?;
     let present = present(&core, &name).await?;
     let expected = expected(&name, belief(&headers)?, present.as_ref())?;
     changes_here(present.as_ref())?;
+    // What was valid then need not be so now.
+    let text = &wanted.row.document.text;
+    parse_one(&name, text, &core.lists)?;
     let change = format!("rollback to version {}", back.version);
     let act = edit(&operator, &by, &name, &change, present.as_ref(), Some(text));
     let row = core

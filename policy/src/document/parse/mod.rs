@@ -89,6 +89,11 @@ impl Policy {
 
 fn read(value: &Value, origin: Origin, lists: &Lists, problems: &Problems) -> Option<Policy> {
     let before = problems.len();
+    if value.as_seq().is_some() {
+        let hint = "write each policy as a document of its own, with `---` between them".to_owned();
+        problems.at_with_hint(value, "expected a policy (a mapping), found a list", hint);
+        return None;
+    }
     let reader = MapReader::new(value, "a policy", problems)?;
     let name = reader
         .required("name")
