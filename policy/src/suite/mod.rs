@@ -12,6 +12,7 @@
 //!       support-1: {crm.read_case: allow, crm.delete_case: deny}
 //! ```
 
+mod given;
 mod read;
 mod run;
 mod write;

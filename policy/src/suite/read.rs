@@ -4,11 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use tools::classify::{Access, Risk, RiskSet};
-use tools::targets::Extent;
-
-use super::{Case, Expected, Given, MAX_CASES, Suite};
-use crate::decide::{Floor, FloorKind};
+use super::{Case, Expected, Given, MAX_CASES, Suite, given};
 use crate::document::Action;
 use crate::nearest;
 use crate::yaml::{self, MapReader, Node, Problem, Problems, Value};
@@ -127,44 +123,23 @@ fn read_test(value: &Value, defaults: Option<&Value>, problems: &Problems) -> Op
     let reader = MapReader::new(value, "a test", problems)?;
     let or_default = |key: &'static str| reader.optional(key).or_else(|| defaults?.get(key));
     let name = reader.string("name").map(Arc::from);
-    let agents = or_default("agent").map(|value| parsed(value, problems));
     let users: Vec<tools::id::UserId> = or_default("user")
         .map(|value| parsed(value, problems))
         .unwrap_or_default();
     let session = or_default("session").and_then(|value| one(problems.string(value)?, value, problems));
     let namespace = or_default("namespace").and_then(|value| one(problems.string(value)?, value, problems));
-    let tools = reader.optional("tool").map(|value| parsed(value, problems));
     let params = read_params(or_default("params"), problems);
-    let given = read_given(&reader, problems);
-    let expected = Expected {
-        action: reader
-            .optional("action")
-            .and_then(|value| read_action(value, problems)),
-        ..reader
-            .optional("rule")
-            .and_then(|value| read_rule(value, problems))
-            .unwrap_or_default()
-    };
-    let matrix = reader.optional("matrix");
+    let given = given::read(&reader, problems);
+    let (cells, asserts) = read_cells(&reader, or_default("agent"), problems);
     reader.finish();
-    let cells = match matrix {
-        Some(matrix) => {
-            if tools.is_some() || expected != Expected::default() {
-                problems.at(matrix, "matrix stands in place of tool, action and rule");
-            }
-            read_matrix(matrix, problems)
-        }
-        None => {
-            if expected == Expected::default() && problems.len() == before {
-                problems.at_with_hint(
-                    value,
-                    "the test asserts nothing",
-                    "give it action, rule or both".to_owned(),
-                );
-            }
-            pairs(value, agents.as_deref(), tools.as_deref(), &expected, problems)
-        }
-    };
+    // With another problem, what was meant to be asserted may be what is misspelt.
+    if !asserts && problems.len() == before {
+        problems.at_with_hint(
+            value,
+            "the test asserts nothing",
+            "give it action, rule or both".to_owned(),
+        );
+    }
     Some(Spread {
         line: value.line(),
         name,
@@ -179,6 +154,36 @@ fn read_test(value: &Value, defaults: Option<&Value>, problems: &Problems) -> Op
         given: Arc::new(given),
         cells,
     })
+}
+
+/// Who calls what, and what is asserted: agents with tools, or a matrix of both. Says whether anything is asserted.
+fn read_cells(reader: &MapReader<'_, '_>, agent: Option<&Value>, problems: &Problems) -> (Vec<Cell>, bool) {
+    let agents = agent.map(|value| parsed(value, problems));
+    let tools = reader.optional("tool").map(|value| parsed(value, problems));
+    let expected = Expected {
+        action: reader
+            .optional("action")
+            .and_then(|value| read_action(value, problems)),
+        ..reader
+            .optional("rule")
+            .and_then(|value| read_rule(value, problems))
+            .unwrap_or_default()
+    };
+    let asserts = expected != Expected::default();
+    if let Some(matrix) = reader.optional("matrix") {
+        if tools.is_some() || asserts {
+            problems.at(matrix, "matrix stands in place of tool, action and rule");
+        }
+        return (read_matrix(matrix, problems), true);
+    }
+    let cells = pairs(
+        reader.value(),
+        agents.as_deref(),
+        tools.as_deref(),
+        &expected,
+        problems,
+    );
+    (cells, asserts)
 }
 
 fn pairs(
@@ -331,71 +336,4 @@ fn write_json(value: &Value, out: &mut String, problems: &Problems) {
             out.push('}');
         }
     }
-}
-
-fn read_given(reader: &MapReader<'_, '_>, problems: &Problems) -> Given {
-    let texts = |key: &'static str| -> Option<Vec<String>> {
-        let found = reader.strings(key)?;
-        Some(found.into_iter().map(|(text, _)| text.to_owned()).collect())
-    };
-    let mut given = Given {
-        capability: reader.string("capability").map(str::to_owned),
-        tags: texts("tags"),
-        ..Given::default()
-    };
-    if let Some(value) = reader.optional("risk") {
-        let mut risks = RiskSet::EMPTY;
-        let all = Risk::ALL.map(|risk| (risk.name(), risk));
-        for risk in words(value, "risk", &all, problems) {
-            risks.insert(risk);
-        }
-        given.risk = Some(risks);
-    }
-    if let Some(value) = reader.optional("access") {
-        let all = [
-            ("read", Access::Read),
-            ("write", Access::Write),
-            ("unknown", Access::Unknown),
-        ];
-        given.access = words(value, "access", &all, problems).into_iter().next();
-    }
-    if let Some(value) = reader.optional("floors") {
-        let approval = |kind| Floor {
-            kind,
-            action: Action::HumanApproval,
-        };
-        let denied = Floor {
-            kind: FloorKind::Dispatcher,
-            action: Action::Deny,
-        };
-        let all = [
-            ("pin:new", Floor::PIN_NEW),
-            ("pin:changed", Floor::PIN_CHANGED),
-            ("dispatcher", denied),
-            ("dispatcher:human_approval", approval(FloorKind::Dispatcher)),
-        ];
-        given.floors = Some(words(value, "floor", &all, problems));
-    }
-    let extent = |key| texts(key).map_or(Extent::Unknown, Extent::Known);
-    given.targets.resources = extent("resources");
-    given.targets.columns = extent("columns");
-    given.targets.hosts = extent("hosts");
-    given.targets.paths = extent("paths");
-    given.targets.recipients = extent("recipients");
-    given
-}
-
-fn words<T: Copy>(value: &Value, what: &str, known: &[(&'static str, T)], problems: &Problems) -> Vec<T> {
-    let texts = problems.strings(value).unwrap_or_default();
-    let mut found = Vec::new();
-    for (text, place) in texts {
-        match known.iter().find(|(name, _)| *name == text) {
-            Some((_, word)) => found.push(*word),
-            None => {
-                let hint = nearest::hint(text, known.iter().map(|(name, _)| *name));
-                problems.at_with_hint(place, format!("{what} \"{text}\" is unknown"), hint);
-            }
-        }
-    }
-    found
 }

@@ -11,7 +11,8 @@ use policy::yaml::{self, Problems, Value as Yaml};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tools::classify::Classification;
+use tools::classify::{Classification, Correction};
+use tools::extract::Extractor;
 use tools::id::UpstreamName;
 use tools::model::{Tool, ToolKind};
 
@@ -264,6 +265,14 @@ impl Row {
         };
         let raw = RawValue::from_string(declared).ok()?;
         let mut tool = Tool::from_declaration(kind, upstream.as_ref(), None, Arc::from(raw)).ok()?;
+        let extractor: Option<Extractor> = self
+            .target_extractor
+            .as_ref()
+            .and_then(|extractor| serde_json::from_value(extractor.clone()).ok());
+        tool.correct(Some(&Correction {
+            extractor,
+            ..Correction::default()
+        }));
         if let Some(classification) = &self.classification {
             tool.classification = classification.clone();
         }
