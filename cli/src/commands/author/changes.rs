@@ -29,8 +29,8 @@ pub(crate) struct DiffArgs {
 
 pub(crate) async fn diff(context: &Context, args: DiffArgs) -> Result<(), CliError> {
     let lists = args.sources.lists()?;
-    let old = PolicySet::compile(sources::policies(&[args.old.clone()], &lists)?);
-    let new = PolicySet::compile(sources::policies(&[args.new.clone()], &lists)?);
+    let old = PolicySet::compile(sources::policies(std::slice::from_ref(&args.old), &lists)?);
+    let new = PolicySet::compile(sources::policies(std::slice::from_ref(&args.new), &lists)?);
     let subjects = if args.agent.is_empty() {
         changes::subjects(&old, &new)
     } else {
