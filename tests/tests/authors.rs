@@ -23,7 +23,9 @@ name: people
 agent: "*"
 rules:
   - {tools: ["fixture.get_item"], action: human_approval}
-  - {tools: ["fixture.write_item"], condition: {field: token, operator: starts_with, value: x}, action: deny}
+  - tools: ["fixture.write_item"]
+    condition: {all: [{field: token, operator: exists}, {field: token, operator: starts_with, value: x}]}
+    action: deny
   - {tools: ["*"], action: allow}
 "#;
 
