@@ -202,7 +202,7 @@ impl Approval {
 pub enum Opened {
     /// A new approval is pending.
     New(Approval),
-    /// The same question is pending, or approved and unconsumed.
+    /// The same question is pending, approved and unconsumed, or was denied by a person a short while ago.
     Joined(Approval),
     /// As many questions of this agent are pending as may be: nothing was opened.
     TooMany {

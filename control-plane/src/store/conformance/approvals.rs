@@ -137,6 +137,38 @@ pub(super) async fn an_agent_has_only_so_many_questions_open(fixture: &Fixture) 
     other.close().await;
 }
 
+pub(super) async fn a_persons_no_answers_the_same_call_for_a_while(fixture: &Fixture) {
+    let store = &fixture.store;
+    let no = |ttl| Resolution {
+        approve: false,
+        ..yes(ttl)
+    };
+    let draft = question("claude", "notes.delete");
+    let asked = opened(fixture, draft.clone()).await;
+    store.resolve_approval(&asked.id, no(LONG), None).await.unwrap();
+    let again = store.open_approval(draft.clone(), 100).await.unwrap();
+    let Opened::Joined(denied) = again else {
+        panic!("{again:?}")
+    };
+    assert_eq!((denied.id, denied.status), (asked.id, ApprovalStatus::Denied));
+    // It is the answer to exactly this call.
+    let mut other = draft.clone();
+    other.binding.arguments_digest = [9; 32].to_vec();
+    opened(fixture, other).await;
+    // A no that no longer holds is no answer, and neither is an end that no person brought about.
+    let brief = question("claude", "notes.rename");
+    let asked = opened(fixture, brief.clone()).await;
+    store
+        .resolve_approval(&asked.id, no(Duration::ZERO), None)
+        .await
+        .unwrap();
+    assert_ne!(opened(fixture, brief).await.id, asked.id);
+    let cancelled = question("claude", "notes.move");
+    let asked = opened(fixture, cancelled.clone()).await;
+    store.cancel_approval("default", &asked.id).await.unwrap();
+    assert_ne!(opened(fixture, cancelled).await.id, asked.id);
+}
+
 pub(super) async fn an_answer_is_given_once(fixture: &Fixture) {
     let store = &fixture.store;
     let asked = opened(fixture, question("claude", "notes.delete")).await;

@@ -118,6 +118,7 @@ conformance! {
     approvals:
         the_same_question_joins_while_it_is_open,
         an_agent_has_only_so_many_questions_open,
+        a_persons_no_answers_the_same_call_for_a_while,
         an_answer_is_given_once,
         two_racing_claims_have_one_winner,
         a_claim_is_refused_for_another_binding,

@@ -18,6 +18,7 @@ use super::{
 
 const START: &str = include_str!("../../../../migrations/postgres/0001_start.sql");
 const CORRECTIONS: &str = include_str!("../../../../migrations/postgres/0002_corrections.sql");
+const ANSWERS: &str = include_str!("../../../../migrations/postgres/0003_answers.sql");
 /// Connections of one replica.
 const CONNECTIONS: u32 = 16;
 /// How long a connection attempt may take.
@@ -45,7 +46,7 @@ fn migrations() -> Migrator {
         Migration::new(number, name.into(), MigrationType::Simple, text.into(), false)
     };
     let all: Vec<Migration> = (1..)
-        .zip([("start", START), ("corrections", CORRECTIONS)])
+        .zip([("start", START), ("corrections", CORRECTIONS), ("answers", ANSWERS)])
         .map(migration)
         .collect();
     Migrator {

@@ -150,6 +150,9 @@ async fn open(tx: &mut Tx, draft: &ApprovalDraft, max_pending: u32) -> StoreResu
             Some(status) => end(tx, &same, &Ending::by_system(&same, status, "system", ""), now).await?,
         };
     }
+    if let Some(denied) = denied_lately(tx, &binding, now).await? {
+        return Ok(Opened::Joined(denied));
+    }
     if !has_room(tx, draft, max_pending, now).await? {
         return Ok(Opened::TooMany { pending: max_pending });
     }
@@ -171,6 +174,19 @@ async fn open(tx: &mut Tx, draft: &ApprovalDraft, max_pending: u32) -> StoreResu
     insert(tx, &approval, &binding).await?;
     let cursor = event(tx, &approval.id, ApprovalStatus::Pending, false, now).await?;
     Ok(Opened::New(Approval { cursor, ..approval }))
+}
+
+/// A person's no to exactly this call, for as long as a yes would have held: it is the answer, and nobody is asked again.
+async fn denied_lately(tx: &mut Tx, binding: &Hash, now: Micros) -> StoreResult<Option<Approval>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM approvals WHERE binding = $1 AND status = 'denied' AND resolved_by <> 'system' \
+         AND expires_at > $2 ORDER BY resolved_at DESC LIMIT 1"
+    );
+    tx.row(&sql, &args![binding.as_bytes(), now])
+        .await?
+        .as_ref()
+        .map(approval)
+        .transpose()
 }
 
 /// Whether one more question of the agent may be pending. Until this transaction ends nobody else opens one.

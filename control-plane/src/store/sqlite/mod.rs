@@ -15,6 +15,7 @@ use super::{
 
 const START: &str = include_str!("../../../../migrations/sqlite/0001_start.sql");
 const CORRECTIONS: &str = include_str!("../../../../migrations/sqlite/0002_corrections.sql");
+const ANSWERS: &str = include_str!("../../../../migrations/sqlite/0003_answers.sql");
 /// Connections that only read.
 const READERS: u32 = 4;
 
@@ -23,7 +24,7 @@ fn migrations() -> Migrator {
         Migration::new(number, name.into(), MigrationType::Simple, text.into(), false)
     };
     let all: Vec<Migration> = (1..)
-        .zip([("start", START), ("corrections", CORRECTIONS)])
+        .zip([("start", START), ("corrections", CORRECTIONS), ("answers", ANSWERS)])
         .map(migration)
         .collect();
     Migrator {
