@@ -13,6 +13,7 @@ raw=$out/$(date -u +%Y%m%dT%H%M%SZ).txt
 {
   rm -rf target/criterion
   cargo bench --profile "$profile" --package policy --bench decision -- --noplot
+  cargo bench --profile "$profile" --package tools --bench classify -- --noplot
   cargo bench --profile "$profile" --package chain --bench verify -- --noplot
   cargo bench --profile "$profile" --package bench --bench verdict -- --noplot
   "target/$profile/bench" --table "$out/table.md" "$@"

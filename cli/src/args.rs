@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
+    approvals, classify, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
 };
 
 /// Governs what AI agents may do with tools, for a whole fleet, from one place.
@@ -126,6 +126,8 @@ pub(crate) enum Command {
     /// See which sidecars applied a revision.
     #[command(subcommand)]
     Rollout(rollouts::RolloutCommand),
+    /// See what a tool, or one call of it, is judged to do, and why. Asks nobody.
+    Classify(classify::ClassifyArgs),
     /// Ask what a call would be answered, without making it.
     Decide(decide::DecideArgs),
     /// Check a configuration file, print its schema.

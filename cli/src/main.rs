@@ -16,7 +16,8 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use commands::{
-    Context, approvals, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
+    Context, approvals, classify, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools,
+    traces,
 };
 use error::CliError;
 use output::Printer;
@@ -57,6 +58,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Up(args) => up::run(&global, args).await,
         Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Demo(args) => demo::run(args, global.output).await,
+        Command::Classify(args) => classify::run(Printer::new(global.output), &args),
         Command::Pending(args) => approvals::pending(&context()?, args).await,
         Command::Approve(args) => approvals::resolve(&context()?, args, "approve").await,
         Command::Deny(args) => approvals::resolve(&context()?, args, "deny").await,

@@ -1,5 +1,6 @@
 //! What the fuzz targets compare the product with.
 
+pub mod classify;
 pub mod export;
 pub mod extract;
 pub mod field_path;

@@ -192,6 +192,29 @@ impl Tool {
         }
     }
 
+    /// A tool of which only the governed name is known: what stands before its first dot is its upstream's name.
+    ///
+    /// # Errors
+    /// When this is no name.
+    pub fn named(name: &str) -> Result<Self, DeclareError> {
+        let upstream = name
+            .split_once('.')
+            .and_then(|(upstream, _)| UpstreamName::try_from(upstream).ok());
+        let local = match &upstream {
+            Some(upstream) => name
+                .strip_prefix(upstream.as_str())
+                .and_then(|rest| rest.strip_prefix('.')),
+            None => Some(name),
+        };
+        let declared = serde_json::json!({ "name": local.unwrap_or(name) });
+        Self::from_declaration(
+            ToolKind::Host,
+            upstream.as_ref(),
+            None,
+            raw_value(&declared.to_string()),
+        )
+    }
+
     /// Judges the tool anew, with what an operator corrected; without a correction, by its declaration alone.
     pub fn correct(&mut self, correction: Option<&Correction>) {
         // INVARIANT: the schema comes from a parsed document; one that cannot be read would only be missing.

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod author;
+pub(crate) mod classify;
 pub(crate) mod decide;
 pub(crate) mod grants;
 pub(crate) mod pins;

@@ -109,6 +109,7 @@ fn fleet() -> Router<Arc<Core>> {
         .route("/settings/fleet", get(settings::fleet).put(settings::put_fleet))
         .route("/generation", post(settings::begin_generation))
         .route("/tools", get(tools::list))
+        .route("/tools/classify", post(tools::classify))
         .route("/tools/decisions", get(tools::decisions))
         .route("/tools/pins", get(tools::pins))
         .route("/tools/pins/accept", post(tools::accept))

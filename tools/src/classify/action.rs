@@ -155,6 +155,11 @@ impl Action {
         !listed.is_subset_of(RiskSet::of(Risk::Read))
     }
 
+    /// Whether its values can take the place of what the tool itself says.
+    fn can_decide(&self) -> bool {
+        self.decides && (!self.is_setting || self.is_mapped())
+    }
+
     /// Whether a mapping lists the values.
     pub(super) fn is_mapped(&self) -> bool {
         !self.table.is_empty()
@@ -172,7 +177,7 @@ impl Action {
         }
         let risks = self.worst_declared();
         Says {
-            decides: self.decides && !risks.is_empty(),
+            decides: self.can_decide() && !risks.is_empty(),
             reason: (!risks.is_empty()).then(|| format!("argument {:?} is absent", self.name)),
             risks,
             capability: None,
@@ -181,11 +186,12 @@ impl Action {
 
     fn not_text(&self) -> Says {
         let mut risks = self.worst_declared();
-        if risks.is_empty() && !self.is_setting && self.without != Without::Nothing {
+        if self.declared.is_none() && risks.is_empty() && !self.is_setting && self.without != Without::Nothing
+        {
             risks.insert(Risk::Unknown);
         }
         Says {
-            decides: self.decides && !risks.is_empty(),
+            decides: self.can_decide() && !risks.is_empty(),
             reason: Some(format!("argument {:?} is no text", self.name)),
             risks,
             capability: None,
@@ -196,7 +202,8 @@ impl Action {
         let value = value.trim();
         let shown: String = value.chars().take(64).collect();
         let reason = Some(format!("argument {:?}: {shown:?}", self.name));
-        if let Some(effect) = self.table.get(&value.to_lowercase()) {
+        let listed = || self.table.get(&value.to_lowercase());
+        if let Some(effect) = (value.len() <= MAX_VALUE).then(listed).flatten() {
             return Says {
                 risks: effect.risks,
                 capability: effect.capability.clone(),
@@ -220,11 +227,11 @@ impl Action {
                 risks.insert(Risk::Unknown);
             }
         }
-        if !self.decides {
+        if !self.can_decide() {
             risks.remove(Risk::Read);
         }
         Says {
-            decides: self.decides && !risks.is_empty() && (!self.is_setting || self.is_mapped()),
+            decides: self.can_decide() && !risks.is_empty(),
             reason: reason.filter(|_| !risks.is_empty()),
             risks,
             capability: None,
@@ -238,7 +245,10 @@ impl Action {
         {
             return vec![act];
         }
-        let Some(words) = words::split(value).filter(|_| value.len() <= MAX_VALUE) else {
+        if value.len() > MAX_VALUE {
+            return Vec::new();
+        }
+        let Some(words) = words::split(value) else {
             return Vec::new();
         };
         // A filter that anybody may type is an action only when it begins like one.

@@ -37,9 +37,10 @@ impl Signals {
         name: &NameReading,
         arguments: &Arguments<'_>,
         is_readable: bool,
+        is_mapped: bool,
         is_generic: bool,
     ) -> Self {
-        let claims_writing = writes_by_claim(declared, name.is_silent());
+        let claims_writing = writes_by_claim(declared, name.is_silent() && !is_mapped);
         // A claim of reading beats what may be a noun; it says nothing where the name cannot be read or where the
         // arguments say what is done.
         let claims_reading = claims_writing.is_empty() && is_readable && !is_generic;
@@ -218,25 +219,39 @@ pub(super) fn effect_of(risks: RiskSet) -> Option<SideEffectKind> {
     })
 }
 
+/// Words after which a verb of a description says what is done: "to delete", "and sends".
+const BEFORE_VERBS: [&str; 9] = ["and", "or", "then", "to", "can", "will", "may", "that", "which"];
+
 /// The effect that the first sentence of a description names.
 pub(super) fn described(description: Option<&str>) -> Option<SideEffect> {
-    let sentence = Texts::first_sentence(description?);
-    let verbs = Texts::words(sentence).filter_map(|word| {
-        let word = word.to_lowercase();
-        let plain = |word: &str| {
-            vocabulary::verb(word).filter(|verb| verb.is_plain() && verb.writes() && verb.act != Act::Execute)
-        };
-        plain(&word)
-            .or_else(|| plain(word.strip_suffix('s')?))
-            .or_else(|| plain(word.strip_suffix("es")?))
-    });
-    let kind = verbs
-        .map(|verb| verb.act.side_effect())
-        .max_by_key(|kind| gravity(*kind))?;
+    let mut says_what_is_done = true;
+    let mut gravest: Option<SideEffectKind> = None;
+    for token in Texts::first_sentence(description?).split_whitespace() {
+        let word = token.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        let act = described_act(&word).filter(|_| says_what_is_done);
+        if let Some(kind) = act.map(Act::side_effect)
+            && gravest.is_none_or(|known| gravity(kind) > gravity(known))
+        {
+            gravest = Some(kind);
+        }
+        says_what_is_done = token.ends_with([',', ':', '/', ';'])
+            || word.ends_with("ly")
+            || BEFORE_VERBS.contains(&word.as_str());
+    }
     Some(SideEffect {
-        kind,
+        kind: gravest?,
         source: SideEffectSource::Description,
     })
+}
+
+/// What a verb of a description does, as in "delete" or "deletes"; running something says nothing of its effect.
+fn described_act(word: &str) -> Option<Act> {
+    let plain = |word: &str| vocabulary::verb(word).filter(|verb| verb.is_plain() && verb.writes());
+    plain(word)
+        .or_else(|| plain(word.strip_suffix('s')?))
+        .or_else(|| plain(word.strip_suffix("es")?))
+        .map(|verb| verb.act)
+        .filter(|act| *act != Act::Execute)
 }
 
 fn writes_by_claim(declared: &Declared<'_>, is_silent: bool) -> Vec<Signal> {

@@ -15,6 +15,7 @@ use super::output;
 use super::plan::{CallPlan, Placed, Presence};
 use super::schema::{self, Arguments};
 use super::signal::{self, Signal, Signals};
+use super::text;
 use super::words;
 use super::{
     Access, Classification, Family, Risk, RiskSet, RiskSource, SideEffect, SideEffectKind, SideEffectSource,
@@ -126,6 +127,7 @@ impl Subject<'_> {
             &self.name,
             &self.arguments,
             self.is_readable,
+            matches!(said, Said::Operator(_) | Said::Default(_)),
             self.generic.is_generic(),
         );
         let mut plan = self.plan(said, &signals);
@@ -199,7 +201,11 @@ impl Subject<'_> {
         CallPlan {
             base,
             residue,
-            claim: signals.claim().filter(|_| !operator && mapping.is_some()),
+            claim: signals.claim().filter(|_| {
+                let may_read =
+                    base == read || !tables.is_empty() || roles.values().any(|role| text::is_text(*role));
+                matches!(said, Said::Default(_)) && may_read
+            }),
             correction: None,
             actions,
             presence: self.presence(mapping),

@@ -237,3 +237,37 @@ async fn what_cannot_be_accepted_is_told() {
         .await
         .problem(409);
 }
+
+#[tokio::test]
+async fn a_call_is_classified_with_its_reasons_and_targets() {
+    let world = pinning().await;
+    publish(&world, "default", &[READ]).await;
+    let published = world
+        .post("/tools/classify", json!({"tool": "notes.read_note"}))
+        .await
+        .expect(200);
+    assert_eq!(published["plain_read"], true);
+    assert_eq!(
+        published["reasons"],
+        json!(["name verb \"read\"", "annotation readOnlyHint"])
+    );
+    let call = json!({"tool": "mail.send_email", "arguments": {"to": "a@x.com, b@y.com"}});
+    let call = world.post("/tools/classify", call).await.expect(200);
+    assert_eq!(
+        (&call["risk"], &call["source"]),
+        (&json!("COMMUNICATION"), &json!("mapped"))
+    );
+    assert_eq!(call["targets"]["recipients"], json!(["a@x.com", "b@y.com"]));
+    assert_eq!(call["targets"]["hosts"], Value::Null);
+    let declared = json!({"declaration": {"name": "drop_table"}, "server": "db"});
+    let declared = world.post("/tools/classify", declared).await.expect(200);
+    assert_eq!(
+        (&declared["name"], &declared["risk"]),
+        (&json!("db.drop_table"), &json!("DELETE"))
+    );
+    world.post("/tools/classify", json!({})).await.expect(400);
+    world
+        .post("/tools/classify", json!({"tool": "x", "arguments": [1]}))
+        .await
+        .expect(400);
+}

@@ -2,6 +2,7 @@
 
 mod accept;
 mod catalogue;
+mod classify;
 mod correct;
 mod coverage;
 mod decisions;
@@ -12,6 +13,7 @@ mod said;
 
 pub(super) use accept::accept;
 pub(super) use catalogue::{list, one};
+pub(super) use classify::classify;
 pub(super) use correct::correct;
 pub(super) use decisions::{classification_by_name, compiled, decisions, known_as, query};
 pub(super) use extractor::{put_extractor, remove_extractor, try_extractor};

@@ -1,3 +1,8 @@
+mod calls;
+mod corrections;
+mod properties;
+mod tables;
+
 use serde_json::json;
 
 use super::vocabulary::{self, Act};
@@ -10,6 +15,37 @@ fn declared(value: serde_json::Value) -> Tool {
     let upstream = UpstreamName::try_from("delete-send").unwrap();
     let raw = serde_json::value::to_raw_value(&value).unwrap();
     Tool::mcp(&upstream, raw.into()).unwrap()
+}
+
+fn declared_by_method(name: &str, method: &str) -> Classification {
+    let raw = serde_json::value::to_raw_value(&json!({"name": name})).unwrap();
+    Tool::from_declaration(ToolKind::OpenApi, None, Some(method), raw.into())
+        .unwrap()
+        .classification
+}
+
+fn named(name: &str) -> Classification {
+    declared(json!({"name": name})).classification
+}
+
+fn host(name: &str) -> Tool {
+    Tool::host(name.parse().unwrap())
+}
+
+/// One call of a tool.
+fn call(tool: &Tool, arguments: &serde_json::Value) -> (Classification, crate::targets::Targets) {
+    let text = arguments.to_string();
+    let document = crate::json::Document::parse(text.as_bytes(), crate::json::Limits::ARGUMENTS).unwrap();
+    let assessment = classify_call(tool, Some(document.root()));
+    (assessment.classification.into_owned(), assessment.targets)
+}
+
+fn risks_of(tool: &Tool, arguments: &serde_json::Value) -> String {
+    names(call(tool, arguments).0.risks)
+}
+
+fn names(risks: RiskSet) -> String {
+    risks.iter().map(Risk::name).collect::<Vec<_>>().join("+")
 }
 
 fn read_only(name: &str) -> Classification {
