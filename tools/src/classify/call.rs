@@ -241,7 +241,7 @@ impl<'t, 'a> Reading<'t, 'a> {
                 self.reasons.push(presence.reason.clone());
             }
         }
-        if self.risks.is_subset_of(RiskSet::of(Risk::Read)) {
+        if self.plan.claim.is_some_and(|claim| self.risks.gravest() < claim) {
             self.risks.extend(self.plan.claim);
         }
         self.risks.extend(self.plan.correction);

@@ -13,7 +13,7 @@ pub(crate) struct CallPlan {
     pub(super) base: RiskSet,
     /// What stays of them when a text says what is done.
     pub(super) residue: RiskSet,
-    /// What a claim of writing adds where everything else reads.
+    /// What a claim of writing adds where everything else is milder.
     pub(super) claim: Option<Risk>,
     /// What an operator's correction adds.
     pub(super) correction: Option<Risk>,
