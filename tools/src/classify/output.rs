@@ -52,9 +52,8 @@ pub(super) fn is_output(property: &Property<'_>) -> bool {
 }
 
 fn says_written(description: &str) -> bool {
-    let is_written = Texts::words(Texts::first_sentence(description))
-        .any(|word| WRITTEN.iter().any(|known| word.eq_ignore_ascii_case(known)));
-    is_written
+    Texts::words(Texts::first_sentence(description))
+        .any(|word| WRITTEN.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 /// The keys of the arguments that name a file to write to.

@@ -17,11 +17,7 @@ impl Walk<'_> {
     /// Anything that an expression can be; parts of it are visited by themselves.
     pub(super) fn expression(&mut self, expr: &Expr) {
         match expr {
-            Expr::Identifier(ident) => {
-                if !self.no_columns.contains(&address(expr)) {
-                    self.column(ident);
-                }
-            }
+            Expr::Identifier(ident) if !self.no_columns.contains(&address(expr)) => self.column(ident),
             Expr::CompoundIdentifier(parts) => self.compound(&parts.iter().collect::<Vec<_>>()),
             Expr::Function(function) => self.function(function),
             Expr::Wildcard(_) => self.whole_of_visible(),
@@ -39,10 +35,8 @@ impl Walk<'_> {
             Expr::TypedString(typed) => self.data_type(&typed.data_type),
             Expr::BinaryOp { op, .. } => self.operator(op),
             Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => self.operator(compare_op),
-            Expr::Prefixed { prefix, .. } => {
-                if !functions::is_character_set(&prefix.value) {
-                    self.column(prefix);
-                }
+            Expr::Prefixed { prefix, .. } if !functions::is_character_set(&prefix.value) => {
+                self.column(prefix);
             }
             Expr::Value(value) => {
                 if let Value::Placeholder(name) = &value.value {
