@@ -80,7 +80,7 @@ pub struct RefusedRecord {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
     /// A record, accepted.
-    Record(IncomingRecord),
+    Record(Box<IncomingRecord>),
     /// Something that is not.
     Refused(RefusedRecord),
 }
@@ -107,7 +107,7 @@ impl Incoming {
 
 impl From<IncomingRecord> for Incoming {
     fn from(record: IncomingRecord) -> Self {
-        Self::Record(record)
+        Self::Record(Box::new(record))
     }
 }
 

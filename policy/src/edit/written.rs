@@ -164,10 +164,9 @@ pub fn new_document(
             if policy.name == *name
                 && policy.agents == [pattern]
                 && policy.rules.len() == 1
-                && policy
-                    .rules
-                    .iter()
-                    .all(|rule| rule.tools.as_deref() == Some(&[glob.clone()]) && rule.action == action) =>
+                && policy.rules.iter().all(|rule| {
+                    rule.tools.as_deref() == Some(std::slice::from_ref(&glob)) && rule.action == action
+                }) =>
         {
             Ok(text)
         }

@@ -25,13 +25,13 @@ impl Said {
     ///
     /// # Errors
     /// With the reason, beside what holds then: nothing is known of the tool.
-    pub(super) fn decode(resource: &Resource) -> Result<Self, (Self, String)> {
+    pub(super) fn decode(resource: &Resource) -> Result<Self, Box<(Self, String)>> {
         let decoded = serde_json::from_slice::<body::Correction>(&resource.body)
             .map_err(|error| error.to_string())
             .and_then(read);
         decoded.map_err(|reason| {
             let (_, tool) = resource.name.split_once('/').unwrap_or(("", &resource.name));
-            (Self::unreadable(tool), reason)
+            Box::new((Self::unreadable(tool), reason))
         })
     }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn corrected(tool: &Arc<Tool>, resource: &Resource) -> Arc<Tool> {
-        let said = Said::decode(resource).unwrap_or_else(|(said, _)| said);
+        let said = Said::decode(resource).unwrap_or_else(|unread| unread.0);
         Corrections::new(Revision::default(), std::iter::once(&said)).applied_to(tool)
     }
 
@@ -193,7 +193,7 @@ mod tests {
             json!({"extractor": {"mode": "uri_template", "template": "{"}}),
         ] {
             let resource = resource(&tool, said);
-            let (_, reason) = Said::decode(&resource).unwrap_err();
+            let (_, reason) = *Said::decode(&resource).unwrap_err();
             assert!(!reason.is_empty());
             let judged = &corrected(&tool, &resource).classification;
             assert!(judged.risks.contains(Risk::Unknown) && !judged.plain_read);

@@ -58,7 +58,10 @@ pub(super) fn decode(resource: &Resource) -> (Meaning, Option<String>) {
         },
         body::CORRECTION => match Said::decode(resource) {
             Ok(said) => (Meaning::Correction(Arc::new(said)), None),
-            Err((said, reason)) => (Meaning::Correction(Arc::new(said)), Some(reason)),
+            Err(unread) => {
+                let (said, reason) = *unread;
+                (Meaning::Correction(Arc::new(said)), Some(reason))
+            }
         },
         unknown => {
             let reason = format!("this build does not know resources of type {unknown:?}; upgrade it");

@@ -313,7 +313,8 @@ async fn edits_at_the_same_time_all_hold() {
         set(&world, "claude", "notes.read_note", "allow"),
         set(&world, "claude", "notes.delete_note", "human_approval"),
     );
-    (one.expect(200), other.expect(200));
+    one.expect(200);
+    other.expect(200);
     assert_eq!(
         decision(&world, "claude", "notes.read_note").await["action"],
         "allow"
@@ -463,7 +464,8 @@ async fn two_edits_of_one_file_both_hold_and_other_documents_of_it_stay() {
         set(&world, "claude", "notes.read_note", "allow"),
         set(&world, "claude", "notes.delete_note", "human_approval"),
     );
-    (one.expect(200), two.expect(200));
+    one.expect(200);
+    two.expect(200);
     let after = std::fs::read_to_string(folder.path().join("all.yml")).unwrap();
     assert_eq!(added(&whole, &after).len(), 6);
     assert!(after.ends_with(other));

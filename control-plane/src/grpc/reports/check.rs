@@ -74,7 +74,7 @@ impl Checker {
         let link = Hash::of(&[&source]);
         let read = IncomingRecord::decode(n, source, payload).map_err(|error| error.to_string());
         match read.and_then(|record| self.check_one(&record, epoch).map(|()| record)) {
-            Ok(record) => Incoming::Record(record),
+            Ok(record) => Incoming::Record(Box::new(record)),
             Err(reason) => {
                 tracing::warn!(sidecar = %self.claims.sidecar, epoch, n, reason, "a record is refused; the chain says so in its place");
                 Incoming::Refused(RefusedRecord {

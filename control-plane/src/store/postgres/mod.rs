@@ -46,7 +46,11 @@ fn migrations() -> Migrator {
         Migration::new(number, name.into(), MigrationType::Simple, text.into(), false)
     };
     let all: Vec<Migration> = (1..)
-        .zip([("start", START), ("corrections", CORRECTIONS), ("answers", ANSWERS)])
+        .zip([
+            ("start", START),
+            ("corrections", CORRECTIONS),
+            ("answers", ANSWERS),
+        ])
         .map(migration)
         .collect();
     Migrator {

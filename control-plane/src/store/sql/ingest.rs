@@ -122,7 +122,7 @@ async fn continue_epoch<'r>(
         }
         let record = match incoming {
             Incoming::Record(record) if !follows || record.record.source_prev == Some(prev) => {
-                Cow::Borrowed(record)
+                Cow::Borrowed(&**record)
             }
             Incoming::Record(record) => {
                 let refused = unlinked(record, link);
