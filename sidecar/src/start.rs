@@ -14,6 +14,7 @@ use tools::id::AgentId;
 
 use crate::agent::attended::Tasks;
 use crate::agent::calls::Calls;
+use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::session::Sessions;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
@@ -146,6 +147,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
             .with_launch_key(launch_key),
         operators,
         sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
+        hub: Hub::default(),
         calls: Calls::new(clock),
         tasks: Tasks::new(calls.clone()),
         limits: settings::limits(&config),
@@ -156,6 +158,16 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     tasks.spawn(gate.watch());
     tasks.spawn(publish::follow(registry, control.clone(), stop.clone()));
     tasks.spawn(end_idle_sessions(Arc::clone(&state)));
+    for upstream in upstreams.iter() {
+        let following = hub::follow(Arc::clone(&state), upstream);
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = following => {}
+            }
+        });
+    }
     Ok(Sidecar {
         router: agent::router(Arc::clone(&state), AllowedHosts::new(&config.listen.hosts)),
         state,
@@ -172,7 +184,10 @@ async fn end_idle_sessions(state: Arc<AgentState>) {
     loop {
         tokio::select! {
             () = state.shutdown.cancelled() => return,
-            () = tokio::time::sleep(SESSION_CHECK) => state.sessions.end_idle(),
+            () = tokio::time::sleep(SESSION_CHECK) => {
+                state.sessions.end_idle();
+                hub::sweep(&state);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub mod id;
 pub mod json;
 pub mod model;
+pub mod operation;
 pub mod patch;
 pub mod shell;
 pub mod targets;

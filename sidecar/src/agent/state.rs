@@ -8,6 +8,7 @@ use tools::id::SessionId;
 
 use super::attended::Tasks;
 use super::calls::Calls;
+use super::mcp::hub::Hub;
 use super::mcp::session::Sessions;
 use super::names::Names;
 use crate::gate::{Gate, Session};
@@ -51,6 +52,8 @@ pub struct AgentState {
     pub operators: Option<OperatorCheck>,
     /// Legacy MCP sessions.
     pub sessions: Sessions,
+    /// Who hears what of upstreams' notifications.
+    pub hub: Hub,
     /// Calls that were answered before they ended.
     pub calls: Calls,
     /// Where abandoned work goes on.

@@ -1,5 +1,6 @@
 //! What an entrance hands to the gate, and what it gets back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::id::SessionId;
 use tools::json::{JsonError, JsonErrorKind, Node};
+use tools::model::Tool;
 
 use super::TraceContext;
 use super::flight::CancelCause;
@@ -24,6 +26,8 @@ pub struct CallRequest<'d> {
     pub session: Option<Session>,
     /// The tool's name as the agent gave it.
     pub tool: &'d str,
+    /// What is asked for, where it is no tool.
+    pub other: Option<OtherRequest>,
     /// How tools are named towards this agent.
     pub names: &'d Names,
     /// The arguments, or why they are not acceptable.
@@ -44,6 +48,19 @@ pub struct CallRequest<'d> {
     pub progress: Option<mpsc::Sender<Bytes>>,
     /// How long to wait for people.
     pub patience: Patience,
+}
+
+/// A request of the protocol that is no tool call, and takes the same gate.
+#[derive(Debug, Clone)]
+pub struct OtherRequest {
+    /// What is governed: a resource, a prompt or a method.
+    pub subject: Arc<Tool>,
+    /// The method that is forwarded.
+    pub method: Arc<str>,
+    /// The raw params to forward, with names as the upstream knows them; what `_meta` is among them is left out.
+    pub params: Bytes,
+    /// The answer, where nothing has to be forwarded once the request is allowed: a raw result.
+    pub answer: Option<Bytes>,
 }
 
 /// A session, as a call belongs to it.
@@ -75,6 +92,9 @@ pub enum Unreadable {
     /// They are no object.
     #[error("the arguments must be a JSON object")]
     NoObject,
+    /// They name a resource by a URI that a server may take for another one.
+    #[error("a URI with \".\" or \"..\" among its segments is refused; ask for the URI that it stands for")]
+    DotSegments,
     /// They are larger than allowed.
     #[error("the arguments are larger than limits.argument_bytes ({limit} bytes)")]
     TooLarge {
@@ -94,7 +114,7 @@ impl Unreadable {
                     JsonErrorKind::TooLarge { .. } | JsonErrorKind::TooDeep { .. }
                 )
             }
-            Self::NoObject => false,
+            Self::NoObject | Self::DotSegments => false,
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chain::vocabulary::Reason;
 use policy::decide::{Decision, Floor};
 use tools::classify::Classification;
+use tools::operation::Operation;
 
 use super::Gate;
 use super::loops::LoopKey;
@@ -117,7 +118,8 @@ impl Gate {
 
 /// The floor that the tool's pin sets.
 pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor> {
-    if !view.settings.pin_tools || !subject.is_served {
+    let is_tool = subject.tool.name.operation() == Operation::Tool;
+    if !view.settings.pin_tools || !subject.is_served || !is_tool {
         return None;
     }
     let tool = &subject.tool;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chain::vocabulary::Reason;
 use policy::decide::Decision;
 use policy::document::Action;
+use tools::operation::Operation;
 
 use super::Gate;
 use super::approve::Claimed;
@@ -18,7 +19,7 @@ use super::verdict::{Allowed, Summary, denial};
 use crate::control::Revision;
 use crate::identity::Strength;
 use crate::spool::Intent;
-use crate::upstream::{ForwardedIdentity, UpstreamAnswer, UpstreamError, UpstreamRequest};
+use crate::upstream::{AnswerKind, Era, ForwardedIdentity, UpstreamAnswer, UpstreamError, UpstreamRequest};
 
 /// Why a call may run.
 #[derive(Debug)]
@@ -92,6 +93,10 @@ impl Gate {
     /// The tool is still the one that was decided about: its upstream may have declared another under its name since then.
     fn is_unchanged(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
         let name = &subject.tool.name;
+        if name.operation() != Operation::Tool {
+            // What was decided about is the name, which is what is forwarded.
+            return Ok(());
+        }
         match self.registry.lookup(name.as_str()) {
             Some(tool) if tool.fingerprint == subject.tool.fingerprint => {
                 if Arc::ptr_eq(&tool, &subject.tool)
@@ -126,6 +131,14 @@ impl Gate {
         trail: &Trail,
     ) -> (Result<UpstreamAnswer, UpstreamError>, Duration) {
         let began = self.clock.boot_now();
+        if let Some(result) = request.other.as_ref().and_then(|other| other.answer.clone()) {
+            let answer = UpstreamAnswer {
+                kind: AnswerKind::Result,
+                raw: result,
+                era: Era::Legacy,
+            };
+            return (Ok(answer), Duration::ZERO);
+        }
         let answer = match subject
             .tool
             .upstream
@@ -152,11 +165,16 @@ impl Gate {
         trail: &Trail,
     ) -> UpstreamRequest {
         let slice = |raw: &[u8]| request.body.slice_ref(raw);
+        let other = request.other.as_ref();
         UpstreamRequest {
-            tool: Arc::from(subject.tool.local_name()),
-            arguments: subject.arguments.map(|node| slice(node.raw())),
+            method: other.map(|other| Arc::clone(&other.method)),
+            tool: Arc::from(subject.tool.asked_for()),
+            arguments: subject
+                .arguments
+                .filter(|_| other.is_none())
+                .map(|node| slice(node.raw())),
             meta: request.meta.map(|node| slice(node.raw())),
-            extra: request.extra.clone(),
+            extra: other.map_or_else(|| request.extra.clone(), |other| Some(other.params.clone())),
             traceparent: Some(trail.trace.traceparent()),
             tracestate: request.tracestate.take(),
             identity: forwarded_identity(subject),

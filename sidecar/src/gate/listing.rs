@@ -1,7 +1,7 @@
 //! What is listed is what may be called: both ask the same plans.
 
 use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use policy::foresee::ToolQuery;
@@ -14,6 +14,7 @@ use super::refusal::Refusal;
 use super::subject::{Judged, Subject};
 use crate::control::Snapshot;
 use crate::identity::Identity;
+use crate::registry::Listed;
 
 impl Gate {
     /// The tools that are listed to a caller, sorted by name. With hiding on, a tool is missing exactly when no arguments
@@ -45,22 +46,52 @@ impl Gate {
         }
     }
 
-    /// What tells the list of one caller from another state of it.
-    pub(super) fn list_digest(&self, identity: &Identity) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for tool in self.visible_tools(identity) {
-            tool.name.hash(&mut hasher);
-            tool.fingerprint.as_bytes().hash(&mut hasher);
+    /// The resources, templates or prompts that a caller may ask for, sorted by name: those that policies, guardrails and
+    /// floors let pass for some arguments, as a call of them would be decided. Tools are listed as [`Gate::visible_tools`] says.
+    pub fn visible(&self, identity: &Identity, list: Listed) -> Vec<Arc<Tool>> {
+        if list == Listed::Tools {
+            return self.visible_tools(identity);
         }
-        hasher.finish()
+        let view = self.control.snapshot();
+        let all = self.registry.entries(list);
+        all.iter()
+            .filter(|entry| self.could_run(&view, &self.bare_subject(identity, entry)))
+            .cloned()
+            .collect()
     }
 
-    /// Watches the list of one caller.
+    /// Whether a caller may go on hearing what it asked for: nothing has stopped it, and its request would still pass.
+    pub fn may_ask(&self, identity: &Identity, subject: &Arc<Tool>) -> bool {
+        let asked = self.bare_subject(identity, subject);
+        self.not_stopped(&asked).is_ok() && self.could_run(&self.control.snapshot(), &asked)
+    }
+
+    /// What tells the lists of one caller from another state of them.
+    pub(super) fn list_digests(&self, identity: &Identity) -> Digests {
+        let digest = |lists: &[Listed]| {
+            let mut hasher = DefaultHasher::new();
+            for list in lists {
+                for entry in self.visible(identity, *list) {
+                    entry.name.hash(&mut hasher);
+                    entry.fingerprint.as_bytes().hash(&mut hasher);
+                }
+                list_end(&mut hasher);
+            }
+            hasher.finish()
+        };
+        Digests {
+            tools: digest(&[Listed::Tools]),
+            resources: digest(&[Listed::Resources, Listed::Templates]),
+            prompts: digest(&[Listed::Prompts]),
+        }
+    }
+
+    /// Watches the lists of one caller.
     pub fn changes(&self, identity: &Identity) -> Changes {
         Changes {
             tools: self.registry.changed(),
             desired: self.control.changed(),
-            shown: self.list_digest(identity),
+            shown: self.list_digests(identity),
         }
     }
 
@@ -95,17 +126,40 @@ impl Gate {
     }
 }
 
-/// Waits for the list of one caller to change.
+fn list_end(hasher: &mut DefaultHasher) {
+    hasher.write_u8(0xff);
+}
+
+/// One number for each list that is announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Digests {
+    tools: u64,
+    resources: u64,
+    prompts: u64,
+}
+
+/// The lists that changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangedLists {
+    /// `tools/list`
+    pub tools: bool,
+    /// `resources/list` or `resources/templates/list`
+    pub resources: bool,
+    /// `prompts/list`
+    pub prompts: bool,
+}
+
+/// Waits for the lists of one caller to change.
 #[derive(Debug)]
 pub struct Changes {
     tools: watch::Receiver<u64>,
     desired: watch::Receiver<u64>,
-    shown: u64,
+    shown: Digests,
 }
 
 impl Changes {
-    /// Returns when the list differs from what it was at the last return, or at the beginning.
-    pub async fn next(&mut self, gate: &Gate, identity: &Identity) {
+    /// Returns when a list differs from what it was at the last return, or at the beginning, and says which do.
+    pub async fn next(&mut self, gate: &Gate, identity: &Identity) -> ChangedLists {
         loop {
             let changed = tokio::select! {
                 changed = self.tools.changed() => changed,
@@ -114,10 +168,14 @@ impl Changes {
             if changed.is_err() {
                 return std::future::pending().await;
             }
-            let now = gate.list_digest(identity);
-            if now != self.shown {
-                self.shown = now;
-                return;
+            let now = gate.list_digests(identity);
+            let before = std::mem::replace(&mut self.shown, now);
+            if now != before {
+                return ChangedLists {
+                    tools: now.tools != before.tools,
+                    resources: now.resources != before.resources,
+                    prompts: now.prompts != before.prompts,
+                };
             }
         }
     }

@@ -34,9 +34,11 @@ use tools::id::Namespace;
 use tools::model::Tool;
 
 pub use ask::{AskReport, AskRequest};
-pub use call::{Arguments, CallReport, CallRequest, End, Patience, PendingApproval, Session, Unreadable};
+pub use call::{
+    Arguments, CallReport, CallRequest, End, OtherRequest, Patience, PendingApproval, Session, Unreadable,
+};
 pub use flight::CancelCause;
-pub use listing::Changes;
+pub use listing::{ChangedLists, Changes};
 pub use loops::{LoopDetector, LoopKey};
 pub use refusal::Refusal;
 pub use trace::{TraceContext, call_id, random_bytes};

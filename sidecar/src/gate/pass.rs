@@ -110,7 +110,10 @@ impl Gate {
         request: &CallRequest<'d>,
         arguments: Option<Node<'d>>,
     ) -> Result<Subject<'d>, Refusal> {
-        let served = self.lookup(request.names, request.tool);
+        let served = match &request.other {
+            Some(other) => Some(Arc::clone(&other.subject)),
+            None => self.lookup(request.names, request.tool),
+        };
         let is_served = served.is_some();
         let tool = match served {
             Some(tool) => tool,

@@ -1,5 +1,6 @@
 //! Calls through the routes and the gate, against a scripted control plane and a scripted upstream.
 
+mod requests;
 mod rig;
 
 use std::time::Duration;

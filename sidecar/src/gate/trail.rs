@@ -13,6 +13,7 @@ use net::clock::Clock;
 use policy::document::Action;
 use tools::classify::{Classification, SideEffectKind};
 use tools::id::Namespace;
+use tools::operation::Operation;
 use tools::targets::{Extent, Targets};
 
 use super::call::CallRequest;
@@ -129,7 +130,7 @@ impl Trail {
         let record = &mut self.record;
         record.tool = Some(Cow::Owned(subject.tool.name.to_string()));
         record.upstream = subject.tool.upstream.as_ref().map(ToString::to_string);
-        if subject.is_served {
+        if subject.is_served && subject.tool.name.operation() == Operation::Tool {
             record.fingerprint = Some(Hash::from_bytes(*subject.tool.fingerprint.as_bytes()));
         }
         record.capability = classification.capability.clone().map(Cow::Owned);

@@ -3,6 +3,7 @@
 //! What an upstream declares becomes tools here, and goes on to the control plane, which keeps their pins.
 
 mod build;
+mod offered;
 mod publish;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::id::{ToolName, UpstreamName};
 use tools::model::Tool;
+
+pub use offered::Listed;
+use offered::{AllOffered, Offered};
 
 use crate::control::Corrections;
 use crate::upstream::{DeclaredCatalogue, Upstream, Upstreams};
@@ -42,13 +46,21 @@ pub struct Registry {
 struct Inner {
     served: ArcSwap<Served>,
     /// Held only while a new state is made of an old one.
-    published: Mutex<Published>,
+    known: Mutex<Known>,
     published_watch: watch::Sender<Arc<Published>>,
     version: watch::Sender<u64>,
 }
 
+/// The newest of each upstream.
+#[derive(Debug, Default)]
+struct Known {
+    published: Published,
+    offered: BTreeMap<UpstreamName, Offered>,
+}
+
 #[derive(Debug, Default)]
 struct Served {
+    offered: AllOffered,
     sorted: Arc<Vec<Arc<Tool>>>,
     by_name: HashMap<ToolName, Arc<Tool>>,
     corrections: Arc<Corrections>,
@@ -67,7 +79,7 @@ impl Registry {
         Self {
             inner: Arc::new(Inner {
                 served: ArcSwap::default(),
-                published: Mutex::default(),
+                known: Mutex::default(),
                 published_watch: watch::Sender::default(),
                 version: watch::Sender::new(0),
             }),
@@ -110,26 +122,40 @@ impl Registry {
                 return;
             }
         };
-        let mut published = self.lock();
-        let before = published
+        let mut known = self.lock();
+        let before = known
+            .published
             .get(&upstream)
             .map(|catalogue| Arc::clone(&catalogue.tools));
-        let known = before.clone().unwrap_or_default();
+        let before_tools = before.clone().unwrap_or_default();
         let tools = Arc::new(build::tools(&upstream, &declared.tools, |name| {
-            let found = known.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
-            known.get(found).map(Arc::clone)
+            let found = before_tools.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
+            before_tools.get(found).map(Arc::clone)
         }));
-        if before.is_some_and(|before| build::are_same(&before, &tools)) {
+        let offered = Offered::of(&upstream, declared);
+        let has_same_tools = before.is_some_and(|before| build::are_same(&before, &tools));
+        let is_same = known
+            .offered
+            .get(&upstream)
+            .is_some_and(|before| before.is_same(&offered));
+        if has_same_tools && is_same {
             return;
         }
-        published.insert(upstream.clone(), PublishedCatalogue { upstream, tools });
+        known.offered.insert(upstream.clone(), offered);
+        if !has_same_tools {
+            let catalogue = PublishedCatalogue {
+                upstream: upstream.clone(),
+                tools,
+            };
+            known.published.insert(upstream, catalogue);
+        }
         let corrections = Arc::clone(&self.inner.served.load().corrections);
-        self.inner
-            .served
-            .store(Arc::new(Served::of(&published, corrections)));
-        self.inner
-            .published_watch
-            .send_replace(Arc::new(published.clone()));
+        self.inner.served.store(Arc::new(Served::of(&known, corrections)));
+        if !has_same_tools {
+            self.inner
+                .published_watch
+                .send_replace(Arc::new(known.published.clone()));
+        }
         self.inner.version.send_modify(|version| *version += 1);
     }
 
@@ -138,21 +164,18 @@ impl Registry {
         if Arc::ptr_eq(&self.inner.served.load().corrections, corrections) {
             return;
         }
-        let published = self.lock();
+        let known = self.lock();
         let held = Arc::clone(&self.inner.served.load().corrections);
         if Arc::ptr_eq(&held, corrections) || held.revision() > corrections.revision() {
             return;
         }
-        let served = Served::of(&published, Arc::clone(corrections));
+        let served = Served::of(&known, Arc::clone(corrections));
         self.inner.served.store(Arc::new(served));
         self.inner.version.send_modify(|version| *version += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Published> {
-        self.inner
-            .published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tool of this governed name; `__` is accepted in place of the dot after the upstream.
@@ -189,8 +212,9 @@ impl Registry {
 }
 
 impl Served {
-    fn of(published: &Published, corrections: Arc<Corrections>) -> Self {
-        let mut sorted: Vec<Arc<Tool>> = published
+    fn of(known: &Known, corrections: Arc<Corrections>) -> Self {
+        let mut sorted: Vec<Arc<Tool>> = known
+            .published
             .values()
             .flat_map(|catalogue| catalogue.tools.iter())
             .map(|tool| corrections.applied_to(tool))
@@ -201,6 +225,7 @@ impl Served {
             .map(|tool| (tool.name.clone(), Arc::clone(tool)))
             .collect();
         Self {
+            offered: AllOffered::of(&known.offered),
             sorted: Arc::new(sorted),
             by_name,
             corrections,

@@ -17,9 +17,9 @@ fn catalogue(upstream: &str, declarations: &[&str]) -> DeclaredCatalogue {
         })
         .collect();
     DeclaredCatalogue {
-        upstream: upstream.into(),
         is_read: true,
         tools,
+        ..DeclaredCatalogue::unread(upstream.into())
     }
 }
 

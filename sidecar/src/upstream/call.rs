@@ -9,12 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::mcp::{Era, scan};
 
-/// One `tools/call` to forward.
+/// One request to forward: a `tools/call`, or another that was decided about.
 ///
 /// Raw members are JSON text that the gate has already checked to be well formed.
 #[derive(Clone, Debug, Default)]
 pub struct UpstreamRequest {
-    /// The tool's name as the upstream declared it, without the upstream's prefix.
+    /// The method; `None` is `tools/call`. The params of any other request are `extra`, as they are to be sent.
+    pub method: Option<Arc<str>>,
+    /// The tool's name as the upstream declared it, without the upstream's prefix; the prompt's name or the resource's URI.
     pub tool: Arc<str>,
     /// Raw arguments; `None` when the client sent none.
     pub arguments: Option<Bytes>,

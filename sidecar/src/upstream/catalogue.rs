@@ -13,13 +13,61 @@ pub struct DeclaredTool {
     pub declared: Arc<RawValue>,
 }
 
-/// All pages of an upstream's `tools/list`, in its order.
+/// A resource, a resource template or a prompt as its upstream declared it.
+#[derive(Clone, Debug)]
+pub struct DeclaredEntry {
+    /// What the upstream knows it by: a URI, a URI template, or a prompt's name.
+    pub key: Arc<str>,
+    /// The declaration, exactly as it came.
+    pub declared: Arc<RawValue>,
+}
+
+/// What an upstream says that it can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// It has resources.
+    pub resources: bool,
+    /// It says when a resource changes, to those who subscribed.
+    pub subscriptions: bool,
+    /// It has prompts.
+    pub prompts: bool,
+    /// It completes arguments.
+    pub completions: bool,
+    /// It sends log messages.
+    pub logging: bool,
+}
+
+/// All pages of an upstream's lists, in its order.
 #[derive(Clone, Debug)]
 pub struct DeclaredCatalogue {
     /// The upstream's name.
     pub upstream: Arc<str>,
-    /// Whether a catalogue has been read since the sidecar started; before that `tools` is empty.
+    /// Whether a catalogue has been read since the sidecar started; before that the lists are empty.
     pub is_read: bool,
+    /// What it can do.
+    pub offers: Offers,
     /// The tools. They stay while a lost connection is being restored.
     pub tools: Vec<DeclaredTool>,
+    /// The resources.
+    pub resources: Vec<DeclaredEntry>,
+    /// The templates that further resources are made by.
+    pub templates: Vec<DeclaredEntry>,
+    /// The prompts.
+    pub prompts: Vec<DeclaredEntry>,
+}
+
+impl DeclaredCatalogue {
+    /// The catalogue of an upstream that declared nothing yet.
+    #[must_use]
+    pub fn unread(upstream: Arc<str>) -> Self {
+        Self {
+            upstream,
+            is_read: false,
+            offers: Offers::default(),
+            tools: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            prompts: Vec::new(),
+        }
+    }
 }

@@ -6,6 +6,7 @@
 mod call;
 mod catalogue;
 mod error;
+mod notice;
 mod retry;
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -16,10 +17,11 @@ mod upstreams;
 pub mod mcp;
 
 pub use call::{AnswerKind, ForwardedIdentity, UpstreamAnswer, UpstreamRequest};
-pub use catalogue::{DeclaredCatalogue, DeclaredTool};
+pub use catalogue::{DeclaredCatalogue, DeclaredEntry, DeclaredTool, Offers};
 pub use error::UpstreamError;
 pub use mcp::Era;
 pub use mcp::progress::with_progress_token;
+pub use notice::Notice;
 pub use retry::RetryPolicy;
 pub use spec::{HttpSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
 pub use state::{Connection, UpstreamState};

@@ -2,16 +2,16 @@
 #![allow(dead_code, reason = "for the tests of whichever room forwards calls")]
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::mcp::Era;
 use super::{
-    Connection, DeclaredCatalogue, DeclaredTool, UpstreamAnswer, UpstreamError, UpstreamRequest,
-    UpstreamState,
+    Connection, DeclaredCatalogue, DeclaredEntry, DeclaredTool, Notice, Offers, UpstreamAnswer,
+    UpstreamError, UpstreamRequest, UpstreamState,
 };
 
 type Answering =
@@ -22,6 +22,9 @@ pub(crate) struct Scripted {
     name: Arc<str>,
     catalogue: watch::Sender<Arc<DeclaredCatalogue>>,
     answering: Box<Answering>,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    /// The resources that nobody wants to hear of any more.
+    pub(crate) forgotten: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for Scripted {
@@ -41,13 +44,11 @@ impl Scripted {
     {
         let name: Arc<str> = name.into();
         let scripted = Self {
-            catalogue: watch::Sender::new(Arc::new(DeclaredCatalogue {
-                upstream: Arc::clone(&name),
-                is_read: false,
-                tools: Vec::new(),
-            })),
+            catalogue: watch::Sender::new(Arc::new(DeclaredCatalogue::unread(Arc::clone(&name)))),
             name,
             answering: Box::new(answering),
+            notices: broadcast::Sender::new(16),
+            forgotten: Mutex::default(),
         };
         scripted.declare(tools);
         scripted
@@ -69,6 +70,35 @@ impl Scripted {
             upstream: Arc::clone(&self.name),
             is_read: true,
             tools,
+            ..DeclaredCatalogue::unread(Arc::clone(&self.name))
+        };
+        self.catalogue.send_replace(Arc::new(catalogue));
+    }
+
+    /// Offers everything, and declares these beside its tools; each is JSON with a `uri`, a `uriTemplate` or a `name`.
+    pub(crate) fn offer(&self, resources: &[&str], templates: &[&str], prompts: &[&str]) {
+        let entries = |texts: &[&str], key: &str| -> Vec<DeclaredEntry> {
+            let entry = |text: &&str| DeclaredEntry {
+                key: serde_json::from_str::<serde_json::Value>(text).unwrap()[key]
+                    .as_str()
+                    .unwrap()
+                    .into(),
+                declared: Arc::from(RawValue::from_string((*text).to_owned()).unwrap()),
+            };
+            texts.iter().map(entry).collect()
+        };
+        let catalogue = DeclaredCatalogue {
+            offers: Offers {
+                resources: true,
+                subscriptions: true,
+                prompts: true,
+                completions: true,
+                logging: true,
+            },
+            resources: entries(resources, "uri"),
+            templates: entries(templates, "uriTemplate"),
+            prompts: entries(prompts, "name"),
+            ..DeclaredCatalogue::clone(&self.catalogue.borrow())
         };
         self.catalogue.send_replace(Arc::new(catalogue));
     }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::mcp::McpUpstream;
-use super::{DeclaredCatalogue, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamSpec, UpstreamState};
+use super::{
+    DeclaredCatalogue, Notice, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamSpec, UpstreamState,
+};
 
 /// One upstream; cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,6 +46,25 @@ impl Upstream {
             Kind::Mcp(upstream) => upstream.call(request).await,
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.call(request).await,
+        }
+    }
+
+    /// What it says that answers no request, from now on.
+    #[must_use]
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.notices.subscribe(),
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.notices.subscribe(),
+        }
+    }
+
+    /// Nobody wants to hear of changes of this resource any more.
+    pub fn forget(&self, uri: &str) {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.forget(uri),
+            #[cfg(test)]
+            Kind::Scripted(scripted) => scripted.forgotten.lock().unwrap().push(uri.to_owned()),
         }
     }
 

@@ -44,15 +44,12 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
         return exchange.error(&error);
     }
     let meta = version::meta(Some(params));
-    let token = meta
-        .and_then(|meta| meta.get("progressToken"))
-        .filter(|token| matches!(token.kind(), Kind::String | Kind::Number))
-        .map(|token| Bytes::copy_from_slice(token.raw()));
-    let (progress, open) = open_stream(open, token);
+    let (progress, open) = open_stream(open, progress_token(meta));
     let request = CallRequest {
         identity: exchange.identity.clone(),
         session: exchange.call_session(),
         tool: &name,
+        other: None,
         names: &exchange.state.names,
         arguments: arguments(given, exchange.state.limits.argument_bytes),
         body: exchange.body,
@@ -75,8 +72,15 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
     render(exchange, &report, &name)
 }
 
+/// The client's progress token, as raw JSON.
+pub(super) fn progress_token(meta: Option<Node<'_>>) -> Option<Bytes> {
+    meta.and_then(|meta| meta.get("progressToken"))
+        .filter(|token| matches!(token.kind(), Kind::String | Kind::Number))
+        .map(|token| Bytes::copy_from_slice(token.raw()))
+}
+
 /// A client that asked for progress gets a stream at once; others when the call waits for a person.
-fn open_stream(
+pub(super) fn open_stream(
     open: Option<oneshot::Sender<Opening>>,
     token: Option<Bytes>,
 ) -> (Option<mpsc::Sender<Bytes>>, Option<oneshot::Sender<Opening>>) {
@@ -93,7 +97,7 @@ fn open_stream(
     }
 }
 
-fn arguments(given: Option<Node<'_>>, limit: usize) -> Arguments<'_> {
+pub(super) fn arguments(given: Option<Node<'_>>, limit: usize) -> Arguments<'_> {
     match given {
         None => Arguments::Absent,
         Some(node) if node.kind() != Kind::Object => Arguments::Unreadable(Unreadable::NoObject),
@@ -111,7 +115,7 @@ fn extra(body: &Bytes, params: Node<'_>) -> Option<Bytes> {
 }
 
 /// Trace context is in `_meta`, else in the HTTP header of that name.
-fn trace_member(headers: &HeaderMap, meta: Option<Node<'_>>, name: &str) -> Option<String> {
+pub(super) fn trace_member(headers: &HeaderMap, meta: Option<Node<'_>>, name: &str) -> Option<String> {
     let from_meta = meta
         .and_then(|meta| meta.get(name))
         .and_then(Node::as_str)
@@ -137,6 +141,7 @@ pub(super) async fn unreadable(
         identity: identity.clone(),
         session: state::named_session(headers),
         tool,
+        other: None,
         names: &state.names,
         arguments: Arguments::Unreadable(Unreadable::Json(error)),
         body,
@@ -203,6 +208,6 @@ fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer) -> Answer {
     }
 }
 
-fn wants_input(result: &[u8]) -> bool {
+pub(super) fn wants_input(result: &[u8]) -> bool {
     scan::member(result, "resultType").is_some_and(|value| value != b"\"complete\"")
 }

@@ -84,6 +84,11 @@ pub fn text(refusal: &Refusal) -> String {
     )
 }
 
+/// The structured decision, for the data of a protocol error.
+pub fn decision(report: &CallReport, refusal: &Refusal) -> serde_json::Value {
+    serde_json::json!({ DECISION: DecisionView::of(report, refusal) })
+}
+
 /// A `CallToolResult` that says why the call did not run.
 pub fn refused(report: &CallReport, refusal: &Refusal, is_modern: bool) -> Vec<u8> {
     let decision = serde_json::to_value(DecisionView::of(report, refusal)).ok();

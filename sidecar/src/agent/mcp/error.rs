@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::envelope::RequestId;
 use super::version::SUPPORTED;
 
+/// The code of a denial; it is in the range that JSON-RPC leaves to servers.
+pub const DENIED: i32 = -32010;
+
 /// A JSON-RPC error on its way to the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProtocolError {
@@ -63,6 +66,22 @@ impl ProtocolError {
     /// The method is not served. `status` is 404 for modern clients and 200 for legacy ones.
     pub fn method_not_found(status: StatusCode, method: &str) -> Self {
         Self::new(status, -32601, format!("method not found: {method}"))
+    }
+
+    /// Nothing here has the resource.
+    pub fn unknown_resource(is_modern: bool) -> Self {
+        let code = if is_modern { -32602 } else { -32002 };
+        Self::new(StatusCode::OK, code, "Resource not found")
+    }
+
+    /// The gate let the request not pass, or not to its end.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::OK, DENIED, message)
+    }
+
+    /// There is no answer, for no fault of the request.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::OK, -32603, message)
     }
 
     /// A header does not say what the body says.

@@ -6,12 +6,12 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tools::json::Node;
 
-use super::answer;
 use super::envelope::RequestId;
 use super::error::ProtocolError;
 use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Session;
 use super::version::{Legacy, VERSION_HEADER};
+use super::{answer, offers};
 use crate::agent::state::AgentState;
 use crate::identity::Identity;
 
@@ -38,7 +38,7 @@ pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
     };
     let result = json!({
         "protocolVersion": version.as_str(),
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": offers::capabilities(exchange.state.gate.registry(), false),
         "serverInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")},
     });
     Answer::Message {

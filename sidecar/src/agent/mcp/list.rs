@@ -1,4 +1,4 @@
-//! `tools/list`, in pages of our own.
+//! The lists of tools, resources, templates and prompts, in pages of our own.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,15 +7,16 @@ use tools::model::Tool;
 
 use super::error::ProtocolError;
 use super::serve::{Answer, Exchange};
-use super::splice;
+use super::{params, splice};
+use crate::registry::Listed;
 
-/// Tools in one page.
-const PAGE_TOOLS: usize = 500;
+/// Entries of one page.
+const PAGE_ENTRIES: usize = 500;
 /// Bytes of a page after which it ends.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// The page that the cursor asks for.
-pub(super) fn list(exchange: &Exchange<'_>) -> Answer {
+pub(super) fn list(exchange: &Exchange<'_>, list: Listed) -> Answer {
     let cursor = exchange
         .params
         .and_then(|params| params.get("cursor"))
@@ -29,24 +30,31 @@ pub(super) fn list(exchange: &Exchange<'_>) -> Answer {
             ));
         }
     };
-    let tools = exchange.state.gate.visible_tools(exchange.identity);
+    let entries = exchange.state.gate.visible(exchange.identity, list);
     let mut page = Vec::with_capacity(4096);
-    page.extend_from_slice(b"{\"tools\":[");
+    let (member, key) = words(list);
+    page.extend_from_slice(format!("{{\"{member}\":[").as_bytes());
     let mut last = None;
     let mut next = None;
-    let rest = tools
+    let rest = entries
         .iter()
-        .filter(|tool| after.as_deref().is_none_or(|after| tool.name.as_str() > after));
-    for (count, tool) in rest.enumerate() {
-        if count >= PAGE_TOOLS || page.len() > PAGE_BYTES {
+        .filter(|entry| after.as_deref().is_none_or(|after| entry.name.as_str() > after));
+    for (count, entry) in rest.enumerate() {
+        if count >= PAGE_ENTRIES || page.len() > PAGE_BYTES {
             next = last;
             break;
         }
         if count > 0 {
             page.push(b',');
         }
-        page.extend_from_slice(&declaration(tool, &exchange.state.names.shown(tool)));
-        last = Some(tool.name.as_str());
+        let shown = match list {
+            Listed::Tools => exchange.state.names.shown(entry),
+            Listed::Resources | Listed::Templates | Listed::Prompts => {
+                exchange.state.names.shown_entry(entry)
+            }
+        };
+        page.extend_from_slice(&declaration(entry, key, &shown));
+        last = Some(entry.name.as_str());
     }
     page.push(b']');
     if let Some(next) = next {
@@ -64,12 +72,21 @@ fn read_cursor(cursor: Node<'_>) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(text.as_bytes()).ok()?).ok()
 }
 
+/// The member of the result, and what of an entry is its name.
+fn words(list: Listed) -> (&'static str, &'static str) {
+    match list {
+        Listed::Tools => ("tools", "name"),
+        Listed::Resources => ("resources", "uri"),
+        Listed::Templates => ("resourceTemplates", "uriTemplate"),
+        Listed::Prompts => ("prompts", "name"),
+    }
+}
+
 /// What the upstream declared, under the name that agents use; every other byte as it came.
-fn declaration(tool: &Tool, shown: &str) -> Vec<u8> {
-    let declared = tool.declared.get().as_bytes();
-    let name = serde_json::to_vec(shown).unwrap_or_default();
-    // INVARIANT: a tool is only made from a declaration that has a name.
-    splice::with_value(declared, "name", &name).unwrap_or_else(|| declared.to_vec())
+fn declaration(entry: &Tool, key: &str, shown: &str) -> Vec<u8> {
+    let declared = entry.declared.get().as_bytes();
+    // INVARIANT: an entry is only made from a declaration that has a name.
+    splice::with_value(declared, key, &params::quoted(shown)).unwrap_or_else(|| declared.to_vec())
 }
 
 #[cfg(test)]
@@ -86,7 +103,7 @@ mod tests {
         let declared = RawValue::from_string(text.to_owned()).unwrap();
         let tool = Tool::mcp(&"fs".parse().unwrap(), Arc::from(declared)).unwrap();
         assert_eq!(
-            String::from_utf8(declaration(&tool, "fs.read")).unwrap(),
+            String::from_utf8(declaration(&tool, "name", "fs.read")).unwrap(),
             text.replace("\"read\"", "\"fs.read\"")
         );
     }

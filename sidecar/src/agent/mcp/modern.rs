@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use tools::json::{Document, Kind, Limits, Node};
 
 use super::error::ProtocolError;
+use super::offers;
 use super::version::{self, META_CAPABILITIES, META_VERSION, MODERN, VERSION_HEADER};
+use crate::registry::Registry;
 
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
@@ -51,11 +53,11 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
 }
 
 /// The result of `server/discover`.
-pub fn discovery() -> Vec<u8> {
+pub fn discovery(registry: &Registry) -> Vec<u8> {
     let discovery = serde_json::json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": offers::capabilities(registry, true),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")}},

@@ -16,12 +16,13 @@ use super::error::ProtocolError;
 use super::session::Session;
 use super::stream::{self, Opening};
 use super::version::{self, Era, Legacy, MODERN, VERSION_HEADER};
-use super::{answer, call, legacy, list, modern};
+use super::{answer, call, legacy, list, modern, request, subscribe};
 use crate::agent::attended::{Attended, WhenAbandoned};
 use crate::agent::body::{self, BodyError};
 use crate::agent::state::{self, AgentState};
 use crate::gate;
 use crate::identity::Identity;
+use crate::registry::Listed;
 
 /// The header with a legacy session's id.
 pub const SESSION_ID: &str = "mcp-session-id";
@@ -115,6 +116,16 @@ impl Exchange<'_> {
 
     pub(super) fn error(&self, error: &ProtocolError) -> Answer {
         Answer::error(error, Some(self.id))
+    }
+
+    /// The method is not served.
+    pub(super) fn no_method(&self, method: &str) -> Answer {
+        let status = if self.is_modern {
+            StatusCode::NOT_FOUND
+        } else {
+            StatusCode::OK
+        };
+        self.error(&ProtocolError::method_not_found(status, method))
     }
 }
 
@@ -216,11 +227,10 @@ async fn serve_modern(
         return exchange.error(&error);
     }
     match method {
-        "server/discover" => exchange.result(&modern::discovery()),
-        "tools/list" => list::list(exchange),
+        "server/discover" => exchange.result(&modern::discovery(exchange.state.gate.registry())),
         "tools/call" => call::call(exchange, open).await,
-        "subscriptions/listen" => stream::listen(exchange),
-        _ => exchange.error(&ProtocolError::method_not_found(StatusCode::NOT_FOUND, method)),
+        "subscriptions/listen" => Box::pin(stream::listen(exchange)).await,
+        _ => Box::pin(of_both_eras(exchange, method, open)).await,
     }
 }
 
@@ -249,11 +259,51 @@ async fn serve_legacy(
         session: session.as_ref(),
         ..exchange
     };
+    let registry = exchange.state.gate.registry();
     match method {
         "ping" => exchange.result(b"{}"),
-        "tools/list" => list::list(&exchange),
+        "resources/subscribe" | "resources/unsubscribe"
+            if registry.is_offered(|offers| offers.subscriptions) =>
+        {
+            Box::pin(subscribe::resource(&exchange, method)).await
+        }
+        "logging/setLevel" if registry.is_offered(|offers| offers.logging) => {
+            Box::pin(subscribe::set_level(&exchange)).await
+        }
         "tools/call" => call::call(&exchange, open).await,
-        _ => exchange.error(&ProtocolError::method_not_found(StatusCode::OK, method)),
+        _ => Box::pin(of_both_eras(&exchange, method, open)).await,
+    }
+}
+
+/// Everything that is asked for in the same words in both eras, but for calls of tools.
+async fn of_both_eras(
+    exchange: &Exchange<'_>,
+    method: &str,
+    open: Option<oneshot::Sender<Opening>>,
+) -> Answer {
+    let registry = exchange.state.gate.registry();
+    let listed = match method {
+        "tools/list" => return list::list(exchange, Listed::Tools),
+        "resources/list" => Some(Listed::Resources),
+        "resources/templates/list" => Some(Listed::Templates),
+        "prompts/list" => Some(Listed::Prompts),
+        _ => None,
+    };
+    let is_offered = match method {
+        "resources/list" | "resources/templates/list" | "resources/read" => {
+            registry.is_offered(|offers| offers.resources)
+        }
+        "prompts/list" | "prompts/get" => registry.is_offered(|offers| offers.prompts),
+        "completion/complete" => registry.is_offered(|offers| offers.completions),
+        _ => true,
+    };
+    match (method, listed) {
+        _ if !is_offered => exchange.no_method(method),
+        (_, Some(listed)) => list::list(exchange, listed),
+        ("resources/read", None) => request::read_resource(exchange, open).await,
+        ("prompts/get", None) => request::get_prompt(exchange, open).await,
+        ("completion/complete", None) => request::complete(exchange, open).await,
+        (_, None) => request::other(exchange, method, open).await,
     }
 }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tools::id::{AgentId, UserId};
 
 use super::envelope::RequestId;
+use super::mailbox::Mailbox;
 use super::version::Legacy;
 use chain::hash::hex;
 
@@ -28,6 +29,7 @@ pub struct Session {
     ended: CancellationToken,
     calls: Mutex<HashMap<RequestId, CancellationToken>>,
     stream: Mutex<CancellationToken>,
+    mailbox: Arc<Mailbox>,
 }
 
 impl Session {
@@ -60,6 +62,11 @@ impl Session {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *stream, mine.clone()).cancel();
         mine
+    }
+
+    /// What the client is to be told on its stream.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     fn belongs_to(&self, identity: &Identity) -> bool {
@@ -154,6 +161,7 @@ impl Sessions {
             ended: CancellationToken::new(),
             calls: Mutex::default(),
             stream: Mutex::default(),
+            mailbox: Arc::default(),
         });
         self.end_idle();
         let mut by_id = self.lock();

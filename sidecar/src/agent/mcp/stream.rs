@@ -7,20 +7,24 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use http::{HeaderMap, StatusCode, header};
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tools::json::Node;
 
 use super::answer::{self, notification};
 use super::error::ProtocolError;
+use super::hub;
 use super::legacy;
+use super::mailbox::Mailbox;
 use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Use;
+use super::subscribe;
 use crate::agent::attended::Attended;
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
 use crate::agent::state::AgentState;
-use crate::gate::Changes;
+use crate::gate::{ChangedLists, Changes};
 use crate::identity::Identity;
+use crate::registry::Registry;
 use crate::upstream::with_progress_token;
 
 /// A call wants its answer to be a stream.
@@ -129,10 +133,10 @@ fn open_session_stream(state: &Arc<AgentState>, headers: &HeaderMap) -> Result<R
         identity,
         state: Arc::clone(state),
         ended,
+        mailbox: session.mailbox(),
         _in_use: Some(state.sessions.keep(&session)),
     };
-    let changed = sse::event(&notification("notifications/tools/list_changed", None));
-    Ok(sse::response(watch.events(changed, None)))
+    Ok(sse::response(watch.events(Wanted::ALL, None, None)))
 }
 
 /// Handles `DELETE /mcp`: ends a session.
@@ -145,6 +149,7 @@ pub async fn delete(State(state): State<Arc<AgentState>>, request: Request) -> R
     let id = headers.get(SESSION_ID).map(|id| id.to_str().unwrap_or_default());
     match id {
         Some(id) if state.sessions.end(id, &identity) => {
+            hub::sweep(&state);
             Answer::Status(StatusCode::NO_CONTENT).into_response()
         }
         Some(_) => ProtocolError::unknown_session().response(None),
@@ -154,34 +159,23 @@ pub async fn delete(State(state): State<Arc<AgentState>>, request: Request) -> R
 }
 
 /// `subscriptions/listen` of modern clients: what was asked for and is there, then each change.
-pub(super) fn listen(exchange: &Exchange<'_>) -> Answer {
-    let wants_tools = exchange
-        .params
-        .and_then(|params| params.get("notifications"))
-        .and_then(|filter| filter.get("toolsListChanged"))
-        .and_then(tools::json::Node::as_bool)
-        == Some(true);
+pub(super) async fn listen(exchange: &Exchange<'_>) -> Answer {
+    let filter = exchange.params.and_then(|params| params.get("notifications"));
+    let wanted = Wanted::of(filter, exchange.state.gate.registry());
     let id = String::from_utf8_lossy(exchange.id.raw()).into_owned();
     let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
-    let honoured = if wants_tools {
-        json!({"toolsListChanged": true})
-    } else {
-        json!({})
-    };
+    let mailbox: Arc<Mailbox> = Arc::default();
+    let mut honoured = wanted.honoured();
+    let subscribed = subscribed(exchange, filter, &mailbox, &id).await;
+    if !subscribed.is_empty() {
+        honoured.insert("resourceSubscriptions".to_owned(), subscribed.into());
+    }
+    let honoured = serde_json::Value::Object(honoured);
     let acknowledged = format!(r#"{{{meta},"notifications":{honoured}}}"#);
     let first = sse::event(&notification(
         "notifications/subscriptions/acknowledged",
         Some(acknowledged.as_bytes()),
     ));
-    let changed = if wants_tools {
-        let params = format!("{{{meta}}}");
-        sse::event(&notification(
-            "notifications/tools/list_changed",
-            Some(params.as_bytes()),
-        ))
-    } else {
-        COMMENT
-    };
     let end = format!(r#"{{"resultType":"complete",{meta}}}"#);
     let last = sse::event(&answer::result_message(exchange.id, end.as_bytes()));
     let watch = ListWatch {
@@ -189,38 +183,163 @@ pub(super) fn listen(exchange: &Exchange<'_>) -> Answer {
         identity: exchange.identity.clone(),
         state: Arc::clone(exchange.state),
         ended: exchange.state.shutdown.child_token(),
+        mailbox,
         _in_use: None,
     };
     let events = futures_util::StreamExt::chain(
         stream::once(std::future::ready(first)),
-        watch.events(changed, Some(last)),
+        watch.events(wanted, Some(format!("{{{meta}}}")), Some(last)),
     );
     Answer::Stream(sse::response(events))
 }
 
-/// Waits for the list of one identity to change.
+/// The resources of a filter that the client may hear of, as it wrote them.
+async fn subscribed(
+    exchange: &Exchange<'_>,
+    filter: Option<Node<'_>>,
+    mailbox: &Arc<Mailbox>,
+    id: &str,
+) -> Vec<String> {
+    let is_offered = exchange
+        .state
+        .gate
+        .registry()
+        .is_offered(|offers| offers.subscriptions);
+    let uris = filter
+        .and_then(|filter| filter.get("resourceSubscriptions"))
+        .filter(|_| is_offered);
+    let mut honoured = Vec::new();
+    for uri in uris.into_iter().flat_map(Node::elements).filter_map(Node::as_str) {
+        let (_, is_allowed) = subscribe::subscribe(exchange, &uri, mailbox, Some(Arc::from(id))).await;
+        if is_allowed {
+            honoured.push(uri.into_owned());
+        }
+    }
+    honoured
+}
+
+/// The lists whose changes a client wants to hear of.
+#[derive(Debug, Clone, Copy)]
+struct Wanted(ChangedLists);
+
+impl Wanted {
+    const ALL: Self = Self(ChangedLists {
+        tools: true,
+        resources: true,
+        prompts: true,
+    });
+
+    /// What a filter asks for, as far as it is there.
+    fn of(filter: Option<Node<'_>>, registry: &Registry) -> Self {
+        let wants = |member: &str| {
+            filter
+                .and_then(|filter| filter.get(member))
+                .and_then(Node::as_bool)
+                == Some(true)
+        };
+        Self(ChangedLists {
+            tools: wants("toolsListChanged"),
+            resources: wants("resourcesListChanged") && registry.is_offered(|offers| offers.resources),
+            prompts: wants("promptsListChanged") && registry.is_offered(|offers| offers.prompts),
+        })
+    }
+
+    fn honoured(self) -> serde_json::Map<String, serde_json::Value> {
+        let mut honoured = serde_json::Map::new();
+        for (member, is_wanted) in [
+            ("toolsListChanged", self.0.tools),
+            ("resourcesListChanged", self.0.resources),
+            ("promptsListChanged", self.0.prompts),
+        ] {
+            if is_wanted {
+                honoured.insert(member.to_owned(), true.into());
+            }
+        }
+        honoured
+    }
+
+    /// The notifications of a change, as one piece of the stream; a comment when none of it is wanted.
+    fn told(self, changed: ChangedLists, params: Option<&str>) -> Bytes {
+        let mut told = Vec::new();
+        for (method, is_told) in [
+            ("notifications/tools/list_changed", self.0.tools && changed.tools),
+            (
+                "notifications/resources/list_changed",
+                self.0.resources && changed.resources,
+            ),
+            (
+                "notifications/prompts/list_changed",
+                self.0.prompts && changed.prompts,
+            ),
+        ] {
+            if is_told {
+                told.extend_from_slice(&sse::event(&notification(method, params.map(str::as_bytes))));
+            }
+        }
+        if told.is_empty() {
+            COMMENT
+        } else {
+            Bytes::from(told)
+        }
+    }
+}
+
+/// Waits for the lists of one identity to change.
 struct ListWatch {
     changes: Changes,
     identity: Identity,
     state: Arc<AgentState>,
     ended: CancellationToken,
+    mailbox: Arc<Mailbox>,
     _in_use: Option<Use>,
 }
 
 impl ListWatch {
-    fn events(self, changed: Bytes, last: Option<Bytes>) -> impl Stream<Item = Bytes> + Send + 'static {
+    fn events(
+        self,
+        wanted: Wanted,
+        params: Option<String>,
+        last: Option<Bytes>,
+    ) -> impl Stream<Item = Bytes> + Send + 'static {
         stream::unfold(Some(self), move |watch| {
-            let (changed, last) = (changed.clone(), last.clone());
+            let (params, last) = (params.clone(), last.clone());
             async move {
                 let mut watch = watch?;
                 tokio::select! {
                     biased;
                     () = watch.ended.cancelled() => last.map(|last| (last, None)),
                     () = watch.state.shutdown.cancelled() => last.map(|last| (last, None)),
-                    () = watch.changes.next(&watch.state.gate, &watch.identity) => Some((changed, Some(watch))),
+                    changed = watch.changes.next(&watch.state.gate, &watch.identity) => {
+                        Some((wanted.told(changed, params.as_deref()), Some(watch)))
+                    }
+                    event = watch.mailbox.next() => Some((event, Some(watch))),
                     () = tokio::time::sleep(KEEP_ALIVE) => Some((COMMENT, Some(watch))),
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_list_is_told_of_where_it_is_wanted() {
+        let changed = ChangedLists {
+            tools: true,
+            resources: true,
+            prompts: false,
+        };
+        let all = String::from_utf8(Wanted::ALL.told(changed, None).to_vec()).unwrap();
+        assert!(all.contains("tools/list_changed") && all.contains("resources/list_changed"));
+        assert!(!all.contains("prompts/list_changed"));
+        let only = Wanted(ChangedLists {
+            tools: false,
+            resources: false,
+            prompts: true,
+        });
+        assert_eq!(only.told(changed, None), COMMENT);
+        assert_eq!(only.honoured().keys().collect::<Vec<_>>(), ["promptsListChanged"]);
     }
 }

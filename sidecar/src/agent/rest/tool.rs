@@ -136,6 +136,7 @@ async fn run(
         identity,
         session: super::session(&headers),
         tool: &name,
+        other: None,
         names: &state.names,
         arguments,
         body: &body,

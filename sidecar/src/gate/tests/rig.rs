@@ -16,13 +16,14 @@ use net::host::AllowedHosts;
 use proto::v1;
 use proto::v1::approval_state::Status as Wire;
 use serde_json::Value;
-use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use crate::agent::attended::Tasks;
 use crate::agent::calls::Calls;
+use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::session::Sessions;
 use crate::agent::names::Names;
 use crate::agent::state::{AgentState, Limits};
@@ -37,7 +38,7 @@ use crate::registry::Registry;
 use crate::spool::{self, Spool};
 use crate::upstream::scripted::Scripted;
 use crate::upstream::{
-    AnswerKind, DeclaredCatalogue, DeclaredTool, Era, UpstreamAnswer, UpstreamError, Upstreams,
+    AnswerKind, DeclaredCatalogue, DeclaredTool, Era, Notice, UpstreamAnswer, UpstreamError, Upstreams,
 };
 
 type ApprovalFeed = mpsc::Sender<Result<v1::ApprovalState, tonic::Status>>;
@@ -52,6 +53,7 @@ pub(super) struct Rig {
     spool: Spool,
     forwarded: Arc<Mutex<Vec<String>>>,
     cancelled: Arc<AtomicUsize>,
+    notices: broadcast::Sender<Notice>,
     _dir: tempfile::TempDir,
 }
 
@@ -75,9 +77,12 @@ fn notes(forwarded: &Arc<Mutex<Vec<String>>>, cancelled: &Arc<AtomicUsize>) -> S
         r#"{"name":"delete","inputSchema":{"type":"object"}}"#,
         r#"{"name":"slow","inputSchema":{"type":"object"}}"#,
     ];
-    Scripted::new("notes", &tools, move |request| {
-        let arguments = request.arguments.clone().unwrap_or_default();
-        let line = format!("{} {}", request.tool, String::from_utf8_lossy(&arguments));
+    let scripted = Scripted::new("notes", &tools, move |request| {
+        let (asked, with) = match &request.method {
+            Some(method) => (method, request.extra.clone()),
+            None => (&request.tool, request.arguments.clone()),
+        };
+        let line = format!("{asked} {}", String::from_utf8_lossy(&with.unwrap_or_default()));
         forwarded.lock().unwrap().push(line);
         let cancelled = Arc::clone(&cancelled);
         async move {
@@ -88,14 +93,28 @@ fn notes(forwarded: &Arc<Mutex<Vec<String>>>, cancelled: &Arc<AtomicUsize>) -> S
                     upstream: "notes".into(),
                 });
             }
+            let raw: &[u8] = match request.method {
+                Some(_) => br#"{"n":1.00, "contents":[]}"#,
+                None => br#"{"content":[]}"#,
+            };
             Ok(UpstreamAnswer {
                 kind: AnswerKind::Result,
-                raw: Bytes::from_static(br#"{"content":[]}"#),
+                raw: Bytes::from_static(raw),
                 era: Era::Legacy,
             })
         }
         .boxed()
-    })
+    });
+    scripted.offer(
+        &[
+            r#"{"uri":"file:///b.txt","name":"b", "size":1.0}"#,
+            r#"{"uri":"file:///a.txt","name":"a"}"#,
+            r#"{"uri":"secret://x","name":"x"}"#,
+        ],
+        &[r#"{"uriTemplate":"file:///{name}","name":"any"}"#],
+        &[r#"{"name":"greet"}"#, r#"{"name":"hidden"}"#],
+    );
+    scripted
 }
 
 impl Rig {
@@ -122,7 +141,9 @@ impl Rig {
             .await;
         until("the lease is taken", || control.freshness() == Freshness::Fresh).await;
         let (forwarded, cancelled) = (Arc::default(), Arc::default());
-        let upstreams = Arc::new(Upstreams::scripted([notes(&forwarded, &cancelled)]));
+        let scripted = notes(&forwarded, &cancelled);
+        let notices = scripted.notices.clone();
+        let upstreams = Arc::new(Upstreams::scripted([scripted]));
         let (gate, routes) = routes(&control, &spool, upstreams, &clock).await;
         Self {
             plane,
@@ -134,6 +155,7 @@ impl Rig {
             spool,
             forwarded,
             cancelled,
+            notices,
             _dir: dir,
         }
     }
@@ -152,6 +174,11 @@ impl Rig {
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
         self.routes.clone().oneshot(request).await.unwrap()
+    }
+
+    /// The upstream notifies.
+    pub(super) fn notify(&self, notice: Notice) {
+        assert!(self.notices.send(notice).is_ok(), "nobody follows the upstream");
     }
 
     /// What the upstream was asked, one line each.
@@ -203,9 +230,9 @@ impl Rig {
                 .into(),
         };
         self.gate.registry().take(&DeclaredCatalogue {
-            upstream: "notes".into(),
             is_read: true,
             tools: tools.iter().map(declared).collect(),
+            ..DeclaredCatalogue::unread("notes".into())
         });
     }
 
@@ -241,22 +268,24 @@ async fn routes(
         shutdown: stop.clone(),
     }));
     tasks.spawn(Arc::clone(&gate).watch());
-    let state = AgentState {
+    let following = tasks.clone();
+    let state = Arc::new(AgentState {
         gate: Arc::clone(&gate),
         identities: Identities::new(None, false),
         operators: None,
         sessions: Sessions::new(10, Duration::from_secs(1800), clock.clone()),
+        hub: Hub::default(),
         calls: Calls::new(clock.clone()),
         tasks: Tasks::new(tasks),
         limits: Limits::default(),
         names: Names::default(),
         metrics,
         shutdown: stop,
-    };
-    (
-        gate,
-        crate::agent::router(Arc::new(state), AllowedHosts::default()),
-    )
+    });
+    for upstream in gate.upstreams().iter() {
+        following.spawn(hub::follow(Arc::clone(&state), upstream));
+    }
+    (gate, crate::agent::router(state, AllowedHosts::default()))
 }
 
 pub(super) fn post<'a>(

@@ -7,9 +7,9 @@ use super::failure::Failure;
 use super::link::{Link, Reply};
 use super::message;
 use super::scan;
-use super::session::{Opened, Wire};
+use super::session::{Announced, Opened, Wire};
 use super::{Dialect, LEGACY_REVISIONS, MODERN_REVISION};
-use crate::upstream::{AnswerKind, UpstreamLimits};
+use crate::upstream::{AnswerKind, Offers, UpstreamLimits};
 
 const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
@@ -149,14 +149,27 @@ async fn initialize(link: &Link) -> Result<Opened, Failure> {
 }
 
 fn opened(wire: Wire, capabilities: Option<&[u8]>) -> Opened {
-    let tools = capabilities.map(|capabilities| scan::member(capabilities, "tools"));
+    let capability = |name: &str| capabilities.and_then(|all| scan::member(all, name));
+    let says = |name: &str, what: &str| {
+        capability(name)
+            .and_then(|one| scan::member(one, what))
+            .is_some_and(|raw| raw == b"true")
+    };
     Opened {
         wire,
-        has_tools: !matches!(tools, Some(None)),
-        announces_changes: tools
-            .flatten()
-            .and_then(|tools| scan::member(tools, "listChanged"))
-            .is_some_and(|raw| raw == b"true"),
+        has_tools: capabilities.is_none() || capability("tools").is_some(),
+        offers: Offers {
+            resources: capability("resources").is_some(),
+            subscriptions: says("resources", "subscribe"),
+            prompts: capability("prompts").is_some(),
+            completions: capability("completions").is_some(),
+            logging: capability("logging").is_some(),
+        },
+        announces: Announced {
+            tools: says("tools", "listChanged"),
+            resources: says("resources", "listChanged"),
+            prompts: says("prompts", "listChanged"),
+        },
     }
 }
 

@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    /// Wakes when the upstream says that its tools changed, or when they may have.
+    /// Wakes when the upstream says that one of its lists changed, or when they may have.
     pub(super) fn changed(&self) -> &Notify {
         match self {
             Self::Stdio(link) => &link.changed,
@@ -86,11 +86,11 @@ impl Link {
 
     /// Listens for changes for as long as it is polled.
     pub(super) async fn listen(session: &Session) -> Infallible {
-        if !session.opened.announces_changes {
+        if !session.opened.has_news() {
             return std::future::pending().await;
         }
         match &session.link {
-            Self::Stdio(link) => link.listen(&session.opened.wire.dialect).await,
+            Self::Stdio(link) => link.listen(session).await,
             Self::Http(link) => link.listen(session).await,
         }
     }

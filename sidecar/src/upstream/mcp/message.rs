@@ -75,7 +75,7 @@ pub(super) fn params(dialect: &Dialect, members: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A `tools/call`.
+/// A `tools/call`, or another request that an agent made.
 pub(super) fn call(
     id: u64,
     request: &UpstreamRequest,
@@ -87,25 +87,38 @@ pub(super) fn call(
     let mut out = Vec::with_capacity(size + request.tool.len() + 512);
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.to_string().as_bytes());
-    out.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{\"name\":");
-    push_string(&mut out, &request.tool);
-    if let Some(arguments) = &request.arguments {
-        out.extend_from_slice(b",\"arguments\":");
-        out.extend_from_slice(arguments);
-    }
+    let mut has_members = true;
+    let decided: &[&str] = if let Some(method) = &request.method {
+        out.extend_from_slice(b",\"method\":");
+        push_string(&mut out, method);
+        out.extend_from_slice(b",\"params\":{");
+        has_members = false;
+        &["_meta"]
+    } else {
+        out.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{\"name\":");
+        push_string(&mut out, &request.tool);
+        if let Some(arguments) = &request.arguments {
+            out.extend_from_slice(b",\"arguments\":");
+            out.extend_from_slice(arguments);
+        }
+        &["name", "arguments", "_meta"]
+    };
     for member in scan::members(request.extra.as_deref().unwrap_or_default()).map_while(Result::ok) {
         // Some servers match keys without case, and the last one wins: nothing may pass for what was decided.
-        if !["name", "arguments", "_meta"]
-            .iter()
-            .any(|name| member.passes_for(name))
-        {
-            out.push(b',');
+        if !decided.iter().any(|name| member.passes_for(name)) {
+            if has_members {
+                out.push(b',');
+            }
+            has_members = true;
             push_member(&mut out, &member);
         }
     }
     let meta = meta(id, request, dialect, forwards_identity);
     if !meta.is_empty() {
-        out.extend_from_slice(b",\"_meta\":{");
+        if has_members {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"_meta\":{");
         out.extend_from_slice(&meta);
         out.push(b'}');
     }
@@ -275,6 +288,21 @@ mod tests {
             sent.ends_with(r#""arguments":{"b":9223372036854775813,"a":1.00},"task":{"ttl":1}}}"#),
             "{sent}"
         );
+    }
+
+    #[test]
+    fn another_request_has_the_params_that_were_decided_and_our_meta() {
+        let mut request = request_with(r#"{"x":1}"#);
+        request.method = Some("resources/read".into());
+        request.arguments = None;
+        request.extra = Some(Bytes::from_static(br#"{"uri":"a://b","n":1.0,"_META":{}}"#));
+        assert_eq!(
+            text(call(5, &request, &Dialect::legacy("2025-11-25"), false)),
+            r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"a://b","n":1.0,"_meta":{"x":1}}}"#
+        );
+        request.extra = None;
+        request.meta = None;
+        assert!(text(call(5, &request, &Dialect::legacy("2025-11-25"), false)).ends_with(r#""params":{}}"#));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod message;
 mod pending;
 mod session;
 mod stdio;
+mod subscriptions;
 mod supervisor;
 mod throttle;
 mod upstream;

@@ -17,7 +17,7 @@ use super::session::Session;
 use super::stdio::StdioLink;
 use super::upstream::McpUpstream;
 use crate::upstream::retry::RetrySchedule;
-use crate::upstream::{DeclaredCatalogue, SpecError, TransportSpec};
+use crate::upstream::{SpecError, TransportSpec};
 
 /// Changes that follow one another this closely are read once.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -119,14 +119,16 @@ impl Supervisor {
         let spec = &self.upstream.spec;
         let name = Arc::clone(&spec.name);
         let limits = spec.limits.clone();
+        let notices = self.upstream.notices.clone();
         match (&spec.transport, &self.endpoint) {
             (TransportSpec::Stdio(stdio), _) => {
-                StdioLink::start(name, stdio, limits, &self.tasks, &self.stop).map(Link::Stdio)
+                StdioLink::start(name, stdio, limits, notices, &self.tasks, &self.stop).map(Link::Stdio)
             }
             (TransportSpec::StreamableHttp(_), Some(endpoint)) => Ok(Link::Http(HttpLink::new(
                 name,
                 Arc::clone(endpoint),
                 limits,
+                notices,
                 &self.tasks,
             ))),
             (TransportSpec::StreamableHttp(_), None) => {
@@ -147,7 +149,8 @@ impl Supervisor {
         let catalogue = catalogue::read(self.upstream.name(), link, &opened, limits).await?;
         self.probes = true;
         self.sessions += 1;
-        let session = Session::new(self.sessions, link.clone(), opened, catalogue::no_mirrors());
+        let subscribed = self.upstream.subscribed.subscribe();
+        let session = Session::new(self.sessions, link.clone(), opened, subscribed);
         self.publish(&session, catalogue);
         {
             let mut status = self.upstream.status();
@@ -155,6 +158,7 @@ impl Supervisor {
             status.last_error = None;
         }
         self.upstream.sessions.send_replace(Some(Arc::clone(&session)));
+        self.upstream.subscribe_again(&session).await;
         let dialect = &session.opened.wire.dialect;
         tracing::info!(upstream = %self.upstream.name(), revision = dialect.revision, "connected");
         Ok(session)
@@ -162,12 +166,7 @@ impl Supervisor {
 
     fn publish(&self, session: &Session, catalogue: Catalogue) {
         session.mirrors.store(Arc::new(catalogue.mirrors));
-        let declared = DeclaredCatalogue {
-            upstream: Arc::clone(self.upstream.name()),
-            is_read: true,
-            tools: catalogue.tools,
-        };
-        self.upstream.catalogue.send_replace(Arc::new(declared));
+        self.upstream.catalogue.send_replace(Arc::new(catalogue.declared));
     }
 
     /// Keeps an upstream in use until its connection ends; says why it did.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -11,11 +11,12 @@ use tokio_util::task::TaskTracker;
 use super::envelope::Answer;
 use super::failure::Failure;
 use super::link::Link;
-use super::session::Session;
+use super::session::{Session, Subscribed};
 use super::supervisor;
+use crate::upstream::notice;
 use crate::upstream::{
-    Connection, DeclaredCatalogue, TransportSpec, UpstreamAnswer, UpstreamError, UpstreamRequest,
-    UpstreamSpec, UpstreamState,
+    AnswerKind, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
+    UpstreamRequest, UpstreamSpec, UpstreamState,
 };
 
 /// An MCP server that is configured as an upstream.
@@ -25,6 +26,10 @@ pub(in crate::upstream) struct McpUpstream {
     pub(super) sessions: watch::Sender<Option<Arc<Session>>>,
     pub(super) catalogue: watch::Sender<Arc<DeclaredCatalogue>>,
     pub(super) status: Mutex<Status>,
+    pub(in crate::upstream) notices: broadcast::Sender<Notice>,
+    /// The resources whose changes agents subscribed to; asked for again in each session.
+    pub(super) subscribed: watch::Sender<Arc<Subscribed>>,
+    pub(super) tasks: TaskTracker,
 }
 
 #[derive(Debug)]
@@ -41,11 +46,7 @@ impl McpUpstream {
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Arc<Self> {
-        let catalogue = DeclaredCatalogue {
-            upstream: Arc::clone(&spec.name),
-            is_read: false,
-            tools: Vec::new(),
-        };
+        let catalogue = DeclaredCatalogue::unread(Arc::clone(&spec.name));
         let upstream = Arc::new(Self {
             spec,
             sessions: watch::Sender::new(None),
@@ -55,6 +56,9 @@ impl McpUpstream {
                 next_try: None,
                 is_failed: false,
             }),
+            notices: broadcast::Sender::new(notice::ROOM),
+            subscribed: watch::Sender::default(),
+            tasks: tasks.clone(),
         });
         tasks.spawn(supervisor::run(
             Arc::clone(&upstream),
@@ -132,6 +136,9 @@ impl McpUpstream {
     async fn forward(&self, request: &UpstreamRequest) -> Result<(Answer, Arc<Session>), Failure> {
         let session = self.sessions.borrow().clone();
         let session = session.ok_or_else(|| Failure::Unreachable(self.absence()))?;
+        if let Some(answer) = self.subscribed_without_request(&session, request) {
+            return Ok((answer, session));
+        }
         let forwards_identity = self.spec.forward_identity;
         match Link::call(&session, request, forwards_identity).await {
             // The upstream refused the session before it looked at the call.
@@ -140,7 +147,13 @@ impl McpUpstream {
                 let answer = Box::pin(Link::call(&session, request, forwards_identity)).await?;
                 Ok((answer, session))
             }
-            outcome => Ok((outcome?, session)),
+            outcome => {
+                let answer = outcome?;
+                if answer.kind == AnswerKind::Result && request.method.is_some() {
+                    self.note_subscription(request);
+                }
+                Ok((answer, session))
+            }
         }
     }
 

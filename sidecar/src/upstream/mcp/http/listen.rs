@@ -1,4 +1,4 @@
-//! The stream on which an upstream says that its tools changed.
+//! The stream on which an upstream says what no request asked for.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::exchange::Exchange;
 use super::sse::Events;
 use super::{HttpLink, Post};
 use crate::upstream::mcp::failure::Failure;
-use crate::upstream::mcp::session::{Session, Wire};
+use crate::upstream::mcp::session::{self, Opened, Session, Subscribed, Wire};
 use crate::upstream::mcp::{Era, message};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,9 +34,16 @@ impl HttpLink {
     pub(in super::super) async fn listen(self: &Arc<Self>, session: &Session) -> Infallible {
         let mut pause = FIRST_PAUSE;
         let mut last_id = None;
+        let mut subscribed = session.subscribed.clone();
+        let is_modern = session.opened.wire.dialect.era == Era::Modern;
         loop {
             let started = Instant::now();
-            match self.listen_once(&session.opened.wire, &mut last_id).await {
+            let wanted = Arc::clone(&subscribed.borrow_and_update());
+            let ended = tokio::select! {
+                ended = self.listen_once(&session.opened, &wanted, &mut last_id) => ended,
+                () = session::changed(&mut subscribed), if is_modern => continue,
+            };
+            match ended {
                 Ok(End::Over(retry)) => {
                     if started.elapsed() >= STABLE {
                         pause = FIRST_PAUSE;
@@ -57,14 +64,16 @@ impl HttpLink {
 
     async fn listen_once(
         self: &Arc<Self>,
-        wire: &Wire,
+        opened: &Opened,
+        subscribed: &Subscribed,
         last_id: &mut Option<String>,
     ) -> Result<End, Failure> {
+        let wire = &opened.wire;
         let (exchange, id) = match wire.dialect.era {
             Era::Legacy => (self.resume(wire, last_id.as_deref()).await?, None),
             Era::Modern => {
                 let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-                let params = message::params(&wire.dialect, b"\"notifications\":{\"toolsListChanged\":true}");
+                let params = opened.listen_params(subscribed);
                 let method = "subscriptions/listen";
                 let body = Bytes::from(message::request(id, method, &params));
                 let post = Post {

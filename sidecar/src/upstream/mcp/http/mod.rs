@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,7 +27,7 @@ use super::link::Reply;
 use super::session::{Session, Wire};
 use super::throttle::Throttle;
 use super::{Era, message};
-use crate::upstream::{UpstreamLimits, UpstreamRequest};
+use crate::upstream::{Notice, UpstreamLimits, UpstreamRequest};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -54,6 +54,7 @@ pub(super) struct HttpLink {
     replies: Arc<Semaphore>,
     next_id: AtomicU64,
     pub(super) changed: Notify,
+    notices: broadcast::Sender<Notice>,
     lost: CancellationToken,
     reason: Mutex<Option<String>>,
     expired: AtomicU64,
@@ -78,6 +79,7 @@ impl HttpLink {
         name: Arc<str>,
         endpoint: Arc<Endpoint>,
         limits: UpstreamLimits,
+        notices: broadcast::Sender<Notice>,
         tasks: &TaskTracker,
     ) -> Arc<Self> {
         let end = CancellationToken::new();
@@ -89,6 +91,7 @@ impl HttpLink {
             limits,
             next_id: AtomicU64::new(1),
             changed: Notify::new(),
+            notices,
             lost: CancellationToken::new(),
             reason: Mutex::default(),
             expired: AtomicU64::new(0),
@@ -133,15 +136,18 @@ impl HttpLink {
         if body.len() > self.limits.message_bytes {
             return Err(Failure::RequestTooLarge(self.limits.message_bytes));
         }
+        let method = request.method.as_deref().unwrap_or("tools/call");
         let mut post = Post {
             wire,
-            method: Some("tools/call"),
+            method: Some(method),
             name: None,
             mirrored: Vec::new(),
             body,
         };
         if wire.dialect.era == Era::Modern {
-            post.name = mirror::encoded(&request.tool);
+            if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+                post.name = mirror::encoded(&request.tool);
+            }
             if let (Some(mirrors), Some(arguments)) =
                 (session.mirrors.load().get(&request.tool), &request.arguments)
             {

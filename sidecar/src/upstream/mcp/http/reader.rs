@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 use super::exchange::Exchange;
 use super::sse::Events;
 use super::{EVENTS, HttpLink, LAST_EVENT_ID, SESSION_ID};
-use crate::upstream::AnswerKind;
 use crate::upstream::mcp::envelope::{self, Answer, Message};
 use crate::upstream::mcp::failure::Failure;
 use crate::upstream::mcp::link::Reply;
 use crate::upstream::mcp::session::Wire;
 use crate::upstream::mcp::{Era, message, scan};
+use crate::upstream::{AnswerKind, Notice};
 
 /// The largest body that is read of a response that is no success.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -169,7 +169,9 @@ impl HttpLink {
                     self.ignore("a request, which its revision does not allow");
                 }
             }
-            Ok(Message::Notification { method, params }) => self.notified(&method, params, id, progress),
+            Ok(Message::Notification { method, params }) => {
+                self.notified(&method, params, wire, id, progress)
+            }
             Err(unreadable) => {
                 if unreadable.id.is_some() && unreadable.id == id {
                     return Err(Failure::Protocol(unreadable.problem.to_owned()));
@@ -180,7 +182,14 @@ impl HttpLink {
         Ok(None)
     }
 
-    fn notified(&self, method: &str, params: Bytes, id: Option<u64>, progress: Option<&mpsc::Sender<Bytes>>) {
+    fn notified(
+        &self,
+        method: &str,
+        params: Bytes,
+        wire: &Wire,
+        id: Option<u64>,
+        progress: Option<&mpsc::Sender<Bytes>>,
+    ) {
         match method {
             "notifications/progress" => {
                 let token = scan::member(&params, "progressToken")
@@ -190,8 +199,16 @@ impl HttpLink {
                     tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped");
                 }
             }
-            "notifications/tools/list_changed" => self.changed.notify_one(),
-            other => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changed.notify_one(),
+            // A modern upstream logs on the stream of the request that asked for it, which is nobody else's.
+            "notifications/message" if wire.dialect.era == Era::Modern => {}
+            other => match Notice::of(other, &params) {
+                // Nobody listens: nobody misses it.
+                Some(notice) => drop(self.notices.send(notice)),
+                None => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
+            },
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,9 +17,10 @@ use super::envelope::{self, Answer, Message};
 use super::failure::Failure;
 use super::link::Reply;
 use super::pending::Pending;
+use super::session::{self, Session};
 use super::throttle::Throttle;
 use super::{Dialect, Era, message, scan};
-use crate::upstream::{StdioSpec, UpstreamLimits, UpstreamRequest};
+use crate::upstream::{Notice, StdioSpec, UpstreamLimits, UpstreamRequest};
 
 /// Lines that wait to be written. When it is full, callers wait.
 const QUEUE: usize = 64;
@@ -37,6 +38,7 @@ pub(super) struct StdioLink {
     pending: Pending,
     next_id: AtomicU64,
     pub(super) changed: Notify,
+    notices: broadcast::Sender<Notice>,
     end: CancellationToken,
     gone: CancellationToken,
     tasks: TaskTracker,
@@ -49,6 +51,7 @@ impl StdioLink {
         name: Arc<str>,
         spec: &StdioSpec,
         limits: UpstreamLimits,
+        notices: broadcast::Sender<Notice>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Result<Arc<Self>, Failure> {
@@ -61,6 +64,7 @@ impl StdioLink {
             limits,
             next_id: AtomicU64::new(1),
             changed: Notify::new(),
+            notices,
             end: stop.child_token(),
             gone: CancellationToken::new(),
             tasks: tasks.clone(),
@@ -124,17 +128,22 @@ impl StdioLink {
         }
     }
 
-    /// Keeps a subscription to changes of the tools open.
-    pub(super) async fn listen(&self, dialect: &Dialect) -> Infallible {
-        if dialect.era == Era::Legacy {
+    /// Keeps a subscription to changes of the lists open.
+    pub(super) async fn listen(&self, session: &Session) -> Infallible {
+        if session.opened.wire.dialect.era == Era::Legacy {
             return std::future::pending().await;
         }
-        let params = message::params(dialect, b"\"notifications\":{\"toolsListChanged\":true}");
+        let mut subscribed = session.subscribed.clone();
         loop {
-            let ended = self.request("subscriptions/listen", &params).await;
-            tracing::debug!(upstream = %self.name, "subscription ended: {:?}", ended.map(|reply| reply.answer.kind));
-            tokio::time::sleep(LISTEN_PAUSE).await;
-            self.changed.notify_one();
+            let params = session.opened.listen_params(&subscribed.borrow_and_update());
+            tokio::select! {
+                ended = self.request("subscriptions/listen", &params) => {
+                    tracing::debug!(upstream = %self.name, "subscription ended: {:?}", ended.map(|reply| reply.answer.kind));
+                    tokio::time::sleep(LISTEN_PAUSE).await;
+                    self.changed.notify_one();
+                }
+                () = session::changed(&mut subscribed) => {}
+            }
         }
     }
 
@@ -212,8 +221,14 @@ impl StdioLink {
                     tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped");
                 }
             }
-            "notifications/tools/list_changed" => self.changed.notify_one(),
-            other => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changed.notify_one(),
+            other => match Notice::of(other, &params) {
+                // Nobody listens: nobody misses it.
+                Some(notice) => drop(self.notices.send(notice)),
+                None => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
+            },
         }
     }
 
