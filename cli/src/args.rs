@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    approvals, classify, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools, traces,
+    approvals, classify, decide, discover, grants, pins, policies, rollouts, settings, sidecars, stops,
+    tools, traces,
 };
 
 /// Governs what AI agents may do with tools, for a whole fleet, from one place.
@@ -128,6 +129,8 @@ pub(crate) enum Command {
     Rollout(rollouts::RolloutCommand),
     /// See what a tool, or one call of it, is judged to do, and why. Asks nobody.
     Classify(classify::ClassifyArgs),
+    /// Ask the configured upstreams for their tools: what each is judged to do, or a first policy over them.
+    Discover(discover::DiscoverArgs),
     /// Ask what a call would be answered, without making it.
     Decide(decide::DecideArgs),
     /// Check a configuration file, print its schema.

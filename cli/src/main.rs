@@ -16,8 +16,8 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use commands::{
-    Context, approvals, classify, decide, grants, pins, policies, rollouts, settings, sidecars, stops, tools,
-    traces,
+    Context, approvals, classify, decide, discover, grants, pins, policies, rollouts, settings, sidecars,
+    stops, tools, traces,
 };
 use error::CliError;
 use output::Printer;
@@ -59,6 +59,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Mcp(args) => mcp::run(&global, args).await,
         Command::Demo(args) => demo::run(args, global.output).await,
         Command::Classify(args) => classify::run(Printer::new(global.output), &args),
+        Command::Discover(args) => Box::pin(discover::run(Printer::new(global.output), &args)).await,
         Command::Pending(args) => approvals::pending(&context()?, args).await,
         Command::Approve(args) => approvals::resolve(&context()?, args, "approve").await,
         Command::Deny(args) => approvals::resolve(&context()?, args, "deny").await,

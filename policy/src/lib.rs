@@ -11,6 +11,7 @@
 //! - [`foresee`] is what can be said about a tool before any call; [`explain`] says why a rule held or not.
 //! - [`approval`] and [`stop`] are state machines.
 //! - [`lint`], [`suite`], [`diff`], [`replay`] and [`why`] are the author's tools, over the tools of a [`catalogue`].
+//! - [`draft`] is a first policy over tools that nobody has judged yet.
 //! - [`grant`] lifts `human_approval` for a time.
 
 pub mod approval;
@@ -19,6 +20,7 @@ pub mod compile;
 pub mod decide;
 pub mod diff;
 pub mod document;
+pub mod draft;
 pub mod edit;
 pub mod evaluate;
 pub mod explain;

@@ -45,7 +45,8 @@ pub(crate) fn run(printer: Printer, args: &ClassifyArgs) -> Result<(), CliError>
     }
 }
 
-fn all(printer: Printer, tools: &[Tool]) -> Result<(), CliError> {
+/// A table of what tools are judged to do.
+pub(crate) fn all(printer: Printer, tools: &[Tool]) -> Result<(), CliError> {
     let reports: Vec<Report<'_>> = tools.iter().map(Report::of_tool).collect();
     let columns = [
         Column::new("TOOL", |row| field(row, "name")),

@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod author;
 pub(crate) mod classify;
 pub(crate) mod decide;
+pub(crate) mod discover;
 pub(crate) mod grants;
 pub(crate) mod pins;
 pub(crate) mod policies;

@@ -1,0 +1,138 @@
+//! `toolgate discover`: connects to the configured upstreams, without serving anybody, and shows their tools or a draft of a
+//! policy over them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use config::{Config, Environment};
+use policy::draft::{Drafted, draft};
+use sidecar::upstream::{DeclaredCatalogue, Upstream, UpstreamSpec, Upstreams};
+use tools::id::{AgentId, UpstreamName};
+use tools::model::Tool;
+
+use super::classify;
+use crate::error::CliError;
+use crate::output::{Printer, line, note};
+
+/// How long each upstream has to declare its tools.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Args, Debug)]
+pub(crate) struct DiscoverArgs {
+    /// The configuration that names the upstreams.
+    #[arg(long, short, env = "TOOLGATE_CONFIG", value_name = "FILE")]
+    config: PathBuf,
+    /// Print a policy document instead: plain reads are allowed, everything else asks a person.
+    #[arg(long)]
+    generate_policy: bool,
+    /// The agent that the policy is for.
+    #[arg(
+        long,
+        default_value = "my-agent",
+        value_name = "NAME",
+        requires = "generate_policy"
+    )]
+    agent: String,
+}
+
+/// What an upstream turned out to have.
+struct Found {
+    upstream: String,
+    tools: Vec<Tool>,
+}
+
+pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), CliError> {
+    let agent: AgentId = args
+        .agent
+        .parse()
+        .map_err(|error| CliError::Usage(format!("--agent {:?}: {error}", args.agent)))?;
+    let config = Config::load(&args.config, &Environment::of_process()).map_err(CliError::Problems)?;
+    if config.mcp_servers.is_empty() {
+        return Err(CliError::Usage(format!(
+            "{} names no upstream; add one under mcp_servers",
+            args.config.display()
+        )));
+    }
+    let specs = config
+        .mcp_servers
+        .iter()
+        .map(|server| UpstreamSpec::of(server, config.limits.message_bytes));
+    let upstreams = Upstreams::start(specs.collect());
+    let read = futures_util::future::join_all(upstreams.iter().map(read)).await;
+    upstreams.shutdown().await;
+    let (found, missing) = sorted(read);
+    for problem in &missing {
+        note(problem);
+    }
+    if args.generate_policy {
+        let drafted: Vec<Drafted<'_>> = found
+            .iter()
+            .map(|found| Drafted {
+                upstream: &found.upstream,
+                tools: found.tools.iter().collect(),
+            })
+            .collect();
+        line(draft(agent.as_str(), &drafted).trim_end())?;
+    } else {
+        let tools: Vec<Tool> = found.into_iter().flat_map(|found| found.tools).collect();
+        classify::all(printer, &tools)?;
+    }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::Negative(format!(
+            "{} of {} upstreams did not declare their tools",
+            missing.len(),
+            config.mcp_servers.len()
+        )))
+    }
+}
+
+/// The upstream's catalogue once it has been read, or why it was not.
+async fn read(upstream: &Upstream) -> Result<Arc<DeclaredCatalogue>, String> {
+    let mut catalogue = upstream.catalogue();
+    let waited = tokio::time::timeout(PATIENCE, catalogue.wait_for(|catalogue| catalogue.is_read)).await;
+    if let Ok(Ok(read)) = waited {
+        return Ok(Arc::clone(&read));
+    }
+    let why = upstream.state().last_error;
+    Err(format!(
+        "{} did not declare its tools within {} s: {}",
+        upstream.name(),
+        PATIENCE.as_secs(),
+        why.as_deref().unwrap_or("it does not answer")
+    ))
+}
+
+fn sorted(read: Vec<Result<Arc<DeclaredCatalogue>, String>>) -> (Vec<Found>, Vec<String>) {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for one in read {
+        match one.and_then(|catalogue| judged(&catalogue)) {
+            Ok(judged) => found.push(judged),
+            Err(problem) => missing.push(problem),
+        }
+    }
+    (found, missing)
+}
+
+/// The usable tools of a catalogue; the others are named on standard error, as a sidecar would leave them out.
+fn judged(catalogue: &DeclaredCatalogue) -> Result<Found, String> {
+    let name: UpstreamName = catalogue
+        .upstream
+        .parse()
+        .map_err(|error| format!("{:?} cannot be an upstream's name: {error}", catalogue.upstream))?;
+    let mut tools = Vec::new();
+    for declared in &catalogue.tools {
+        match Tool::mcp(&name, Arc::clone(&declared.declared)) {
+            Ok(tool) => tools.push(tool),
+            Err(error) => note(&format!("{name}: a declared tool is left out: {error}")),
+        }
+    }
+    tools.sort_by(|one, other| one.name.as_str().cmp(other.name.as_str()));
+    Ok(Found {
+        upstream: name.to_string(),
+        tools,
+    })
+}
