@@ -14,6 +14,9 @@ const MAX_NESTING: usize = 64;
 /// Refuses characters and markers that make a text ambiguous.
 pub(super) fn check_text(text: &str, dialect: Dialect) -> Result<(), String> {
     check_characters(text)?;
+    if has_open_comment(text) {
+        return Err("the SQL text holds a comment that does not end".to_owned());
+    }
     let holds = |marker: &str| contains_ignoring_case(text, marker);
     let refused: &[(&str, &str)] = match dialect {
         Dialect::MySql => &[
@@ -43,6 +46,13 @@ pub(super) fn check_text(text: &str, dialect: Dialect) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// Whether `/*` stands behind the last `*/`: some databases let it run to the end of the text, others refuse it. Within a
+/// string it counts too, which only makes the reading stricter.
+fn has_open_comment(text: &str) -> bool {
+    text.rsplit_once("/*")
+        .is_some_and(|(_, rest)| !rest.contains("*/"))
 }
 
 fn check_characters(text: &str) -> Result<(), String> {
@@ -190,4 +200,19 @@ fn check_neighbours(tokens: &[TokenWithSpan]) -> Result<(), String> {
         return Err("the SQL text holds a number with letters right behind it".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_that_does_not_end_is_refused_in_every_dialect() {
+        for dialect in Dialect::ALL {
+            for text in ["PRAGMA p$a$a/*!ema = 0", "SELECT 1 /* a */ /*", "SELECT 1 /*/"] {
+                assert!(check_text(text, dialect).is_err(), "{text}");
+            }
+        }
+        assert!(check_text("SELECT /* a */ 1 /**/", Dialect::Sqlite).is_ok());
+    }
 }
