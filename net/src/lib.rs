@@ -9,6 +9,7 @@ pub mod duration;
 pub mod files;
 pub mod host;
 pub mod listen;
+pub mod outbound;
 pub mod problem;
 pub mod serve;
 pub mod shutdown;
