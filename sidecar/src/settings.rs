@@ -11,7 +11,7 @@ use crate::control::redact::ParamsMode;
 use crate::control::{self, JoinProof, Link};
 use crate::gate::LocalRules;
 use crate::spool::{self, SyncMode};
-use crate::upstream::UpstreamSpec;
+use crate::upstream::SourceSpec;
 
 /// Where the control plane is.
 pub(crate) fn link(config: &Config) -> Option<Link> {
@@ -38,11 +38,7 @@ pub(crate) fn control(
     options.name = config.sidecar.name.clone().unwrap_or_else(host_name);
     options.labels.clone_from(&config.sidecar.labels);
     options.agents = agents_to_ask_for(&config.sidecar.agents);
-    options.upstreams = config
-        .mcp_servers
-        .iter()
-        .map(|server| server.name.to_string())
-        .collect();
+    options.upstreams = config.upstream_names().map(ToString::to_string).collect();
     options.staleness_write = Some(config.staleness.write);
     options.staleness_read = Some(config.staleness.read);
     options.clock = clock.clone();
@@ -76,12 +72,8 @@ pub(crate) fn spool(config: &Config, clock: &Clock) -> spool::Options {
 }
 
 /// The upstreams.
-pub(crate) fn upstreams(config: &Config) -> Vec<UpstreamSpec> {
-    config
-        .mcp_servers
-        .iter()
-        .map(|server| UpstreamSpec::of(server, config.limits.message_bytes))
-        .collect()
+pub(crate) fn upstreams(config: &Config) -> Vec<SourceSpec> {
+    SourceSpec::all_of(config)
 }
 
 /// Bounds of what agents send.

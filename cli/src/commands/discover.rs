@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use config::{Config, Environment};
 use policy::draft::{Drafted, draft};
-use sidecar::upstream::{DeclaredCatalogue, Upstream, UpstreamSpec, Upstreams};
+use sidecar::upstream::{DeclaredCatalogue, SourceSpec, Upstream, Upstreams};
 use tools::id::{AgentId, UpstreamName};
 use tools::model::Tool;
 
@@ -49,17 +49,15 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
         .parse()
         .map_err(|error| CliError::Usage(format!("--agent {:?}: {error}", args.agent)))?;
     let config = Config::load(&args.config, &Environment::of_process()).map_err(CliError::Problems)?;
-    if config.mcp_servers.is_empty() {
+    let specs = SourceSpec::all_of(&config);
+    let count = specs.len();
+    if specs.is_empty() {
         return Err(CliError::Usage(format!(
             "{} names no upstream; add one under mcp_servers",
             args.config.display()
         )));
     }
-    let specs = config
-        .mcp_servers
-        .iter()
-        .map(|server| UpstreamSpec::of(server, config.limits.message_bytes));
-    let upstreams = Upstreams::start(specs.collect());
+    let upstreams = Upstreams::start(specs);
     let read = futures_util::future::join_all(upstreams.iter().map(read)).await;
     upstreams.shutdown().await;
     let (found, missing) = sorted(read);
@@ -85,7 +83,7 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
         Err(CliError::Negative(format!(
             "{} of {} upstreams did not declare their tools",
             missing.len(),
-            config.mcp_servers.len()
+            count
         )))
     }
 }
@@ -125,7 +123,8 @@ fn judged(catalogue: &DeclaredCatalogue) -> Result<Found, String> {
         .map_err(|error| format!("{:?} cannot be an upstream's name: {error}", catalogue.upstream))?;
     let mut tools = Vec::new();
     for declared in &catalogue.tools {
-        match Tool::mcp(&name, Arc::clone(&declared.declared)) {
+        let declaration = Arc::clone(&declared.declared);
+        match Tool::from_declaration(catalogue.kind, Some(&name), None, declaration) {
             Ok(tool) => tools.push(tool),
             Err(error) => note(&format!("{name}: a declared tool is left out: {error}")),
         }

@@ -5,10 +5,12 @@ mod network;
 mod planes;
 mod upstreams;
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use policy::document::{Lists as PolicyLists, Policy};
+use tools::id::UpstreamName;
 
 pub use governance::{
     Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,
@@ -102,17 +104,10 @@ section! {
 }
 
 fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
-    for (index, server) in config.mcp_servers.iter().enumerate() {
-        if config
-            .mcp_servers
-            .iter()
-            .take(index)
-            .any(|earlier| earlier.name == server.name)
-        {
-            let message = format!(
-                "mcp_servers: the name \"{}\" is given twice; names are unique",
-                server.name
-            );
+    let mut names = BTreeSet::new();
+    for name in config.upstream_names() {
+        if !names.insert(name) {
+            let message = format!("the name \"{name}\" is given to two upstreams; names are unique");
             keys.problem(Some("mcp_servers"), message);
         }
     }
@@ -138,6 +133,11 @@ impl Config {
         self.listen
             .agent
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)))
+    }
+
+    /// The names of all upstreams, of every kind.
+    pub fn upstream_names(&self) -> impl Iterator<Item = &UpstreamName> {
+        self.mcp_servers.iter().map(|server| &server.name)
     }
 
     /// The embedded store's file.

@@ -146,7 +146,7 @@ fn settings_that_do_not_fit_together_are_told() {
         ),
         (
             "mcp_servers: [{name: a, transport: stdio, command: x}, {name: a, transport: stdio, command: y}]",
-            "1:14 mcp_servers: the name \"a\" is given twice; names are unique",
+            "1:14 the name \"a\" is given to two upstreams; names are unique",
         ),
         (
             "expose: {prefix: never}\nmcp_servers: [{name: a, transport: stdio, command: x}, {name: b, transport: stdio, command: y}]",

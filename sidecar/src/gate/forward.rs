@@ -19,7 +19,7 @@ use super::verdict::{Allowed, Summary, denial};
 use crate::control::Revision;
 use crate::identity::Strength;
 use crate::spool::Intent;
-use crate::upstream::{AnswerKind, Era, ForwardedIdentity, UpstreamAnswer, UpstreamError, UpstreamRequest};
+use crate::upstream::{ForwardedIdentity, UpstreamAnswer, UpstreamError, UpstreamRequest};
 
 /// Why a call may run.
 #[derive(Debug)]
@@ -132,12 +132,7 @@ impl Gate {
     ) -> (Result<UpstreamAnswer, UpstreamError>, Duration) {
         let began = self.clock.boot_now();
         if let Some(result) = request.other.as_ref().and_then(|other| other.answer.clone()) {
-            let answer = UpstreamAnswer {
-                kind: AnswerKind::Result,
-                raw: result,
-                era: Era::Legacy,
-            };
-            return (Ok(answer), Duration::ZERO);
+            return (Ok(UpstreamAnswer::result(result)), Duration::ZERO);
         }
         let answer = match subject
             .tool

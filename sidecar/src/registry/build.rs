@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tools::id::{ToolName, UpstreamName};
-use tools::model::Tool;
+use tools::model::{Tool, ToolKind};
 
 use crate::upstream::DeclaredTool;
 
@@ -12,6 +12,7 @@ use crate::upstream::DeclaredTool;
 /// is left out with a warning. A tool whose declaration is that of `known` is not judged again.
 pub(super) fn tools(
     upstream: &UpstreamName,
+    kind: ToolKind,
     declared: &[DeclaredTool],
     known: impl Fn(&ToolName) -> Option<Arc<Tool>>,
 ) -> Vec<Arc<Tool>> {
@@ -22,13 +23,16 @@ pub(super) fn tools(
             .and_then(|name| known(&name))
         {
             Some(tool) if tool.declared.get() == declaration.declared.get() => tool,
-            Some(_) | None => match Tool::mcp(upstream, Arc::clone(&declaration.declared)) {
-                Ok(tool) => Arc::new(tool),
-                Err(error) => {
-                    tracing::warn!(%upstream, tool = %declaration.name, "a declared tool is left out: {error}");
-                    continue;
+            Some(_) | None => {
+                let declared = Arc::clone(&declaration.declared);
+                match Tool::from_declaration(kind, Some(upstream), None, declared) {
+                    Ok(tool) => Arc::new(tool),
+                    Err(error) => {
+                        tracing::warn!(%upstream, tool = %declaration.name, "a declared tool is left out: {error}");
+                        continue;
+                    }
                 }
-            },
+            }
         };
         if found.contains_key(&tool.name) {
             tracing::warn!(%upstream, tool = %tool.name, "a tool is declared twice; the second declaration is left out");

@@ -128,7 +128,7 @@ impl Registry {
             .get(&upstream)
             .map(|catalogue| Arc::clone(&catalogue.tools));
         let before_tools = before.clone().unwrap_or_default();
-        let tools = Arc::new(build::tools(&upstream, &declared.tools, |name| {
+        let tools = Arc::new(build::tools(&upstream, declared.kind, &declared.tools, |name| {
             let found = before_tools.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
             before_tools.get(found).map(Arc::clone)
         }));

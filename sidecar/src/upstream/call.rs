@@ -60,8 +60,11 @@ pub struct UpstreamAnswer {
     pub kind: AnswerKind,
     /// The raw JSON of the member `result` or `error`, exactly as it came. It may hold line breaks between tokens.
     pub raw: Bytes,
-    /// The era that the upstream speaks: results of legacy upstreams have no `resultType`.
+    /// The era that the upstream speaks: results of legacy upstreams have no `resultType`, nor have those of upstreams that
+    /// speak no MCP.
     pub era: Era,
+    /// The exit code, where a program was run.
+    pub exit_code: Option<i32>,
 }
 
 /// Which of the two answers of JSON-RPC it is.
@@ -74,6 +77,17 @@ pub enum AnswerKind {
 }
 
 impl UpstreamAnswer {
+    /// A result that was made here: a `CallToolResult` without `resultType`.
+    #[must_use]
+    pub fn result(raw: Bytes) -> Self {
+        Self {
+            kind: AnswerKind::Result,
+            raw,
+            era: Era::Legacy,
+            exit_code: None,
+        }
+    }
+
     /// Whether the tool did not succeed: a JSON-RPC error, or a result with `isError: true`.
     #[must_use]
     pub fn is_failure(&self) -> bool {

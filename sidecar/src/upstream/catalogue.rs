@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use tools::model::ToolKind;
 
 /// A tool as its upstream declared it.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Offers {
 pub struct DeclaredCatalogue {
     /// The upstream's name.
     pub upstream: Arc<str>,
+    /// Where its tools come from.
+    pub kind: ToolKind,
     /// Whether a catalogue has been read since the sidecar started; before that the lists are empty.
     pub is_read: bool,
     /// What it can do.
@@ -57,11 +60,12 @@ pub struct DeclaredCatalogue {
 }
 
 impl DeclaredCatalogue {
-    /// The catalogue of an upstream that declared nothing yet.
+    /// The catalogue of an MCP server that declared nothing yet.
     #[must_use]
     pub fn unread(upstream: Arc<str>) -> Self {
         Self {
             upstream,
+            kind: ToolKind::Mcp,
             is_read: false,
             offers: Offers::default(),
             tools: Vec::new(),

@@ -23,6 +23,6 @@ pub use mcp::Era;
 pub use mcp::progress::with_progress_token;
 pub use notice::Notice;
 pub use retry::RetryPolicy;
-pub use spec::{HttpSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
+pub use spec::{HttpSpec, SourceSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
 pub use state::{Connection, UpstreamState};
 pub use upstreams::{Upstream, Upstreams};

@@ -9,7 +9,39 @@ use config::model::Transport;
 
 use super::retry::RetryPolicy;
 
-/// One configured upstream.
+/// One configured source of tools, of whichever kind.
+#[derive(Clone, Debug)]
+pub enum SourceSpec {
+    /// An MCP server.
+    Mcp(UpstreamSpec),
+}
+
+impl SourceSpec {
+    /// All that a configuration names, in its order.
+    #[must_use]
+    pub fn all_of(config: &config::Config) -> Vec<Self> {
+        let servers = config.mcp_servers.iter();
+        servers
+            .map(|server| UpstreamSpec::of(server, config.limits.message_bytes).into())
+            .collect()
+    }
+
+    /// Its name, the prefix of its tools.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Mcp(spec) => &spec.name,
+        }
+    }
+}
+
+impl From<UpstreamSpec> for SourceSpec {
+    fn from(spec: UpstreamSpec) -> Self {
+        Self::Mcp(spec)
+    }
+}
+
+/// One MCP server that is configured as an upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamSpec {
     /// Its name, the prefix of its tools.

@@ -10,7 +10,7 @@ use super::mcp::Era;
 pub struct UpstreamState {
     /// The upstream's name.
     pub name: Arc<str>,
-    /// `stdio` or `streamable-http`.
+    /// `stdio`, `streamable-http`, `cli`, ….
     pub transport: &'static str,
     /// Whether it can be called.
     pub connection: Connection,
@@ -30,6 +30,8 @@ pub enum Connection {
         /// The protocol revision agreed on.
         revision: String,
     },
+    /// It can, and speaks no MCP.
+    Ready,
     /// Not now; it is tried again.
     Retrying {
         /// Until the next try; zero while one is under way.
@@ -44,7 +46,7 @@ impl UpstreamState {
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self.connection {
-            Connection::Connected { .. } => "connected",
+            Connection::Connected { .. } | Connection::Ready => "connected",
             Connection::Retrying { .. } => "retrying",
             Connection::Failed => "failed",
         }

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::mcp::McpUpstream;
 use super::{
-    DeclaredCatalogue, Notice, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamSpec, UpstreamState,
+    DeclaredCatalogue, Notice, SourceSpec, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamState,
 };
 
 /// One upstream; cheap to clone.
@@ -100,14 +100,17 @@ pub struct Upstreams {
 impl Upstreams {
     /// Starts to connect to all of them; returns at once. Must be called within a runtime.
     #[must_use]
-    pub fn start(specs: Vec<UpstreamSpec>) -> Self {
+    pub fn start(specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Self {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let by_name = specs
             .into_iter()
             .map(|spec| {
-                let name = Arc::clone(&spec.name);
-                let kind = Kind::Mcp(McpUpstream::start(spec, &tasks, &stop));
+                let spec = spec.into();
+                let name = Arc::clone(spec.name());
+                let kind = match spec {
+                    SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &tasks, &stop)),
+                };
                 (name, Upstream { kind })
             })
             .collect();

@@ -81,7 +81,7 @@ impl From<UpstreamState> for ServerView {
                 (Some(era), Some(revision), None)
             }
             Connection::Retrying { next_try } => (None, None, Some(net::duration::format(next_try))),
-            Connection::Failed => (None, None, None),
+            Connection::Ready | Connection::Failed => (None, None, None),
         };
         Self {
             name: state.name.to_string(),

@@ -302,6 +302,7 @@ mod tests {
             kind,
             raw: Bytes::from_static(raw.as_bytes()),
             era: Era::Legacy,
+            exit_code: None,
         })
     }
 

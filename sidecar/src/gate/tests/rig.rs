@@ -37,9 +37,7 @@ use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::spool::{self, Spool};
 use crate::upstream::scripted::Scripted;
-use crate::upstream::{
-    AnswerKind, DeclaredCatalogue, DeclaredTool, Era, Notice, UpstreamAnswer, UpstreamError, Upstreams,
-};
+use crate::upstream::{DeclaredCatalogue, DeclaredTool, Notice, UpstreamAnswer, UpstreamError, Upstreams};
 
 type ApprovalFeed = mpsc::Sender<Result<v1::ApprovalState, tonic::Status>>;
 
@@ -97,11 +95,7 @@ fn notes(forwarded: &Arc<Mutex<Vec<String>>>, cancelled: &Arc<AtomicUsize>) -> S
                 Some(_) => br#"{"n":1.00, "contents":[]}"#,
                 None => br#"{"content":[]}"#,
             };
-            Ok(UpstreamAnswer {
-                kind: AnswerKind::Result,
-                raw: Bytes::from_static(raw),
-                era: Era::Legacy,
-            })
+            Ok(UpstreamAnswer::result(Bytes::from_static(raw)))
         }
         .boxed()
     });

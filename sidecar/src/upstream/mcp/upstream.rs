@@ -128,6 +128,7 @@ impl McpUpstream {
                 kind: answer.kind,
                 raw: answer.raw,
                 era: session.opened.wire.dialect.era,
+                exit_code: None,
             }),
             Err(failure) => Err(failure.of(&self.spec.name)),
         }
