@@ -4,7 +4,7 @@ CARGO   := cargo
 # Programs under test can be told to die at named points (net::crash).
 CRASHES := --features sidecar/crash-points,control-plane/crash-points
 
-.PHONY: setup check demo test bench fuzz deny
+.PHONY: setup check demo test conformance bench fuzz deny
 
 ## Installs what is missing: Postgres, nginx, the real MCP servers and clients of the tests.
 setup:
@@ -25,6 +25,11 @@ test: setup check
 	# One selection of packages for both: another would build the dependencies a second time, with other features.
 	$(CARGO) build $(PROFILE) --workspace --bins --tests $(CRASHES)
 	$(CARGO) test $(PROFILE) --workspace --no-fail-fast $(CRASHES)
+
+## The official conformance suite of MCP, directly and through a sidecar; writes the tables of docs/mcp.md.
+conformance:
+	$(CARGO) build $(PROFILE) --quiet --package cli
+	tests/conformance/run.sh
 
 ## The figures of docs/performance.md.
 bench:

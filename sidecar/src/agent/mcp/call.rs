@@ -192,7 +192,7 @@ fn render(exchange: &Exchange<'_>, report: &CallReport, name: &str) -> Answer {
 
 fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer) -> Answer {
     match upstream.kind {
-        AnswerKind::Error => Answer::message(answer::error_message(Some(exchange.id), &upstream.raw)),
+        AnswerKind::Error => exchange.error_of_upstream(&upstream.raw),
         AnswerKind::Result if exchange.is_modern && upstream.era == Era::Legacy => {
             let result = splice::with_member(&upstream.raw, "resultType", b"\"complete\"");
             exchange.result(result.as_deref().unwrap_or(&upstream.raw))

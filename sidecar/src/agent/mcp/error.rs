@@ -6,7 +6,6 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
 use super::envelope::RequestId;
-use super::version::SUPPORTED;
 
 /// The code of a denial; it is in the range that JSON-RPC leaves to servers.
 pub const DENIED: i32 = -32010;
@@ -93,10 +92,10 @@ impl ProtocolError {
         )
     }
 
-    /// The revision asked for is not spoken here.
-    pub fn unsupported_version(requested: &str) -> Self {
+    /// The revision asked for is not spoken here; `supported` are those that can be asked for in the same way.
+    pub fn unsupported_version(requested: &str, supported: &[&str]) -> Self {
         let mut error = Self::new(StatusCode::BAD_REQUEST, -32022, "Unsupported protocol version");
-        error.data = Some(serde_json::json!({"supported": SUPPORTED, "requested": requested}));
+        error.data = Some(serde_json::json!({"supported": supported, "requested": requested}));
         error
     }
 

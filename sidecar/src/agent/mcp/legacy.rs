@@ -10,7 +10,7 @@ use super::envelope::RequestId;
 use super::error::ProtocolError;
 use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Session;
-use super::version::{Legacy, VERSION_HEADER};
+use super::version::{Legacy, SUPPORTED, VERSION_HEADER};
 use super::{answer, offers};
 use crate::agent::state::AgentState;
 use crate::identity::Identity;
@@ -57,7 +57,7 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), ProtocolError> {
     if Legacy::parse(text).is_some() {
         return Ok(());
     }
-    Err(ProtocolError::unsupported_version(text))
+    Err(ProtocolError::unsupported_version(text, &SUPPORTED))
 }
 
 /// The session that the headers name; none is fine, an unknown one is not.

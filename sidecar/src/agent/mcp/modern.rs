@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
 use serde_json::value::RawValue;
 use tools::json::{Document, Kind, Limits, Node};
 
@@ -12,6 +12,7 @@ use super::error::ProtocolError;
 use super::offers;
 use super::version::{self, META_CAPABILITIES, META_VERSION, MODERN, VERSION_HEADER};
 use crate::registry::Registry;
+use crate::upstream::mcp::scan;
 
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
@@ -32,7 +33,7 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
     })?;
     must_equal(headers, VERSION_HEADER, "MCP-Protocol-Version", &declared)?;
     if declared != MODERN {
-        return Err(ProtocolError::unsupported_version(&declared));
+        return Err(ProtocolError::unsupported_version(&declared, &[MODERN]));
     }
     if meta
         .get(META_CAPABILITIES)
@@ -50,6 +51,15 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
     };
     let name = params.and_then(|params| params.get(named)).and_then(Node::as_str);
     name.map_or(Ok(()), |name| must_equal(headers, NAME_HEADER, "Mcp-Name", &name))
+}
+
+/// The HTTP status of an error that an upstream answered with, where the specification gives its code one.
+pub fn status_of(error: &[u8]) -> StatusCode {
+    match scan::member(error, "code") {
+        Some(b"-32601") => StatusCode::NOT_FOUND,
+        Some(b"-32020" | b"-32021" | b"-32022") => StatusCode::BAD_REQUEST,
+        Some(_) | None => StatusCode::OK,
+    }
 }
 
 /// The result of `server/discover`.
@@ -269,7 +279,19 @@ mod tests {
         assert_eq!((error.status.as_u16(), error.code), (400, -32022));
         let data = error.data.unwrap();
         assert_eq!(data["requested"], "1900-01-01");
-        assert_eq!(data["supported"][0], MODERN);
+        assert_eq!(data["supported"], serde_json::json!([MODERN]));
+    }
+
+    #[test]
+    fn errors_of_upstreams_have_the_status_of_their_code() {
+        for (error, status) in [
+            (r#"{"code":-32601,"message":""}"#, 404),
+            (r#"{"message":"","code":-32021}"#, 400),
+            (r#"{"code":-32602}"#, 200),
+            ("{}", 200),
+        ] {
+            assert_eq!(status_of(error.as_bytes()).as_u16(), status, "{error}");
+        }
     }
 
     fn params_checked(pairs: &[(&str, &str)], arguments: &str) -> Result<(), ProtocolError> {

@@ -15,7 +15,7 @@ use super::params;
 use super::route::{self, Route};
 use super::serve::{Answer, Exchange};
 use super::stream::Opening;
-use super::{answer, call, denial, splice, version};
+use super::{call, denial, splice, version};
 use crate::agent::names::Names;
 use crate::gate::{
     Arguments, CallReport, CallRequest, CancelCause, End, OtherRequest, Patience, TraceContext, Unreadable,
@@ -305,7 +305,7 @@ fn unknown(exchange: &Exchange<'_>, asked: &Asked) -> Answer {
 fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer, operation: Operation) -> Answer {
     let raw = &upstream.raw;
     match (upstream.kind, exchange.is_modern) {
-        (AnswerKind::Error, _) => Answer::message(answer::error_message(Some(exchange.id), raw)),
+        (AnswerKind::Error, _) => exchange.error_of_upstream(raw),
         (AnswerKind::Result, false) if upstream.era == Era::Modern && call::wants_input(raw) => exchange
             .error(&ProtocolError::internal(
                 "The upstream asks for input in a way that this client's protocol revision has no words for.",

@@ -118,6 +118,20 @@ impl Exchange<'_> {
         Answer::error(error, Some(self.id))
     }
 
+    /// An error that an upstream answered with, as it came.
+    pub(super) fn error_of_upstream(&self, raw: &[u8]) -> Answer {
+        let status = if self.is_modern {
+            modern::status_of(raw)
+        } else {
+            StatusCode::OK
+        };
+        Answer::Message {
+            status,
+            bytes: answer::error_message(Some(self.id), raw),
+            session: None,
+        }
+    }
+
     /// The method is not served.
     pub(super) fn no_method(&self, method: &str) -> Answer {
         let status = if self.is_modern {
