@@ -185,6 +185,47 @@ impl Decimal {
         self.head == 0
     }
 
+    /// Whether the value has no fraction.
+    pub fn is_integer(&self) -> bool {
+        self.is_zero() || as_i64(self.digits().len()) <= self.point
+    }
+
+    /// Whether [`Self::is_multiple_of`] can say something about this as the step: it has at most 19 digits.
+    pub fn can_divide(&self) -> bool {
+        !self.is_zero() && self.tail.is_none()
+    }
+
+    /// Whether the value is a whole multiple of `step`, exactly. `false` for a step that cannot divide.
+    pub fn is_multiple_of(&self, step: &Self) -> bool {
+        if self.is_zero() {
+            return step.can_divide();
+        }
+        let (digits, unit) = (self.digits(), step.digits());
+        let Some(modulus) = unit.parse::<u128>().ok().filter(|_| step.can_divide()) else {
+            return false;
+        };
+        // Both are whole numbers without trailing zeros, times a power of ten.
+        let shift = (self.point - as_i64(digits.len())) - (step.point - as_i64(unit.len()));
+        let Ok(shift) = u64::try_from(shift) else {
+            return false;
+        };
+        let digit = |byte: u8| u128::from(byte.wrapping_sub(b'0'));
+        // INVARIANT: the modulus has 64 bits, so products of two remainders fit into 128.
+        let rest = digits
+            .bytes()
+            .fold(0, |rest: u128, byte| (rest * 10 + digit(byte)) % modulus);
+        (rest * power_of_ten(shift, modulus)).is_multiple_of(modulus)
+    }
+
+    /// The significant digits, without zeros at either end.
+    fn digits(&self) -> String {
+        let head = format!("{:0width$}", self.head, width = HEAD_DIGITS as usize);
+        match self.tail.as_deref().unwrap_or_default() {
+            "" => head.trim_end_matches('0').to_owned(),
+            tail => head + tail,
+        }
+    }
+
     /// Appends the canonical text (canonical JSON c1): laid out as RFC 8785 does, with every digit kept.
     pub fn write_canonical(&self, out: &mut Vec<u8>) {
         if self.is_zero() {
@@ -194,12 +235,7 @@ impl Decimal {
         if self.negative {
             out.push(b'-');
         }
-        let head = format!("{:0width$}", self.head, width = HEAD_DIGITS as usize);
-        let tail = self.tail.as_deref().unwrap_or_default();
-        let digits = match tail {
-            "" => head.trim_end_matches('0').to_owned(),
-            tail => head + tail,
-        };
+        let digits = self.digits();
         let (digits, point) = (digits.as_bytes(), self.point);
         let length = as_i64(digits.len());
         if length <= point && point <= 21 {
@@ -231,6 +267,19 @@ impl Decimal {
                 .then_with(|| self.tail.cmp(&other.tail)),
         }
     }
+}
+
+/// 10 to the power of `exponent`, modulo a number of 64 bits.
+fn power_of_ten(mut exponent: u64, modulus: u128) -> u128 {
+    let (mut power, mut base) = (1 % modulus, 10 % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = power * base % modulus;
+        }
+        base = base * base % modulus;
+        exponent >>= 1;
+    }
+    power
 }
 
 fn write_scientific(digits: &[u8], exponent: i64, out: &mut Vec<u8>) {

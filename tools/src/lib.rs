@@ -4,6 +4,7 @@
 //! Everything here is pure: no I/O, no clock, no global state. Outside bytes enter through
 //! [`json::Document`], which accepts one reading of a message or none.
 
+pub mod arguments;
 pub mod classify;
 pub mod decimal;
 pub mod extract;
@@ -11,6 +12,7 @@ pub mod fingerprint;
 pub mod id;
 pub mod json;
 pub mod model;
+pub mod openapi;
 pub mod operation;
 pub mod patch;
 pub mod shell;

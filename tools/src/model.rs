@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::arguments::{ArgumentCheck, ArgumentError, LazyCheck, SchemaError};
 use crate::classify::{CallPlan, Classification, Correction, Declared, Hints, judge};
 use crate::fingerprint::Fingerprint;
 use crate::id::{IdError, ToolName, UpstreamName};
@@ -94,6 +95,8 @@ pub struct Tool {
     pub classification: Classification,
     /// How its calls are judged.
     pub(crate) plan: CallPlan,
+    /// Whether a call's arguments fit.
+    pub(crate) check: LazyCheck,
 }
 
 impl Tool {
@@ -152,6 +155,7 @@ impl Tool {
             fingerprint: Fingerprint::of(root),
             classification,
             plan,
+            check: LazyCheck::default(),
             name,
             declared: Arc::clone(&declared),
         })
@@ -188,6 +192,7 @@ impl Tool {
             fingerprint,
             classification,
             plan,
+            check: LazyCheck::default(),
             name,
         }
     }
@@ -231,6 +236,28 @@ impl Tool {
         let (classification, plan) = judge(&declared, correction);
         self.classification = classification;
         self.plan = plan;
+    }
+
+    /// Whether the input schema is one by which arguments can be checked, where Toolgate has to.
+    ///
+    /// # Errors
+    /// When it is not understood: the tool cannot be served.
+    pub fn check_schema(&self) -> Result<(), SchemaError> {
+        match self.kind {
+            ToolKind::Mcp | ToolKind::Host => Ok(()),
+            ToolKind::OpenApi | ToolKind::Cli => ArgumentCheck::compile(self.input_schema.get()).map(drop),
+        }
+    }
+
+    /// Whether a call's arguments fit the input schema. MCP servers and hosts look at what they are sent themselves.
+    ///
+    /// # Errors
+    /// With what is wrong, in words for a model.
+    pub fn check_arguments(&self, arguments: Option<Node<'_>>) -> Result<(), ArgumentError> {
+        match self.kind {
+            ToolKind::Mcp | ToolKind::Host => Ok(()),
+            ToolKind::OpenApi | ToolKind::Cli => self.check.check(self.input_schema.get(), arguments),
+        }
     }
 
     /// The tool's own name, as its upstream knows it.

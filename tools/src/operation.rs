@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::arguments::LazyCheck;
 use crate::classify::{
     Access, CallPlan, Classification, Hints, Risk, RiskSet, RiskSource, SideEffect, SideEffectKind,
     SideEffectSource,
@@ -98,6 +99,7 @@ impl Tool {
                     Fingerprint::of(document.root())
                 }),
             plan: CallPlan::default(),
+            check: LazyCheck::default(),
             declared: Arc::clone(&declared),
             name,
         })

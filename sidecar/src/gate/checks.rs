@@ -133,6 +133,15 @@ pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor>
     }
 }
 
+/// The arguments fit the tool's input schema, where Toolgate has to look: what MCP servers are sent they look at themselves.
+pub(super) fn arguments_fit(subject: &Subject<'_>) -> Result<(), Refusal> {
+    let checked = subject.tool.check_arguments(subject.arguments);
+    checked.map_err(|error| {
+        let message = format!("the arguments of {} are not accepted: {error}", subject.tool.name);
+        Refusal::new(Reason::InvalidArguments, message)
+    })
+}
+
 /// The refusal for a record that cannot be kept.
 pub(super) fn audit_unavailable(why: &dyn std::fmt::Display) -> Refusal {
     Refusal::new(

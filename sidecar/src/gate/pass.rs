@@ -10,6 +10,7 @@ use tools::model::Tool;
 use super::Gate;
 use super::bounds;
 use super::call::{CallReport, CallRequest, End};
+use super::checks::arguments_fit;
 use super::flight::CancelCause;
 use super::forward::Basis;
 use super::refusal::Refusal;
@@ -71,6 +72,7 @@ impl Gate {
         let verdict =
             verdict(&decision, &subject.tool.name).map_err(|refusal| self.hide(refusal, &view, &subject))?;
 
+        arguments_fit(&subject)?;
         self.room_for_record()?;
         let approved = match verdict {
             Verdict::Allowed(allowed) => Err(allowed),

@@ -7,6 +7,7 @@
 mod canonical;
 mod node;
 mod parse;
+mod pointer;
 mod text;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 
 pub use canonical::{canonical, canonical_into, canonical_string_into};
 pub use node::{Elements, Kind, Members, Node};
+pub use pointer::pointed;
 
 use node::Entry;
 
