@@ -6,3 +6,4 @@ pub mod extract;
 pub mod field_path;
 pub mod grammar;
 pub mod json;
+pub mod token;

@@ -14,3 +14,4 @@ pub mod problem;
 pub mod serve;
 pub mod shutdown;
 pub mod tls;
+pub mod token;
