@@ -6,7 +6,7 @@ CRASHES := --features sidecar/crash-points,control-plane/crash-points
 
 .PHONY: setup check demo test conformance bench fuzz deny
 
-## Installs what is missing: Postgres, nginx, the real MCP servers and clients of the tests.
+## Installs what is missing: Postgres, Redis, nginx, the real MCP servers and clients of the tests.
 setup:
 	tests/setup.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and is not there yet: Postgres, nginx, the real MCP servers and the Python clients.
+# Installs what the tests need and is not there yet: Postgres, Redis (with TLS and Sentinel), nginx, the real MCP servers and the Python clients.
 # As root it installs Debian's packages itself; otherwise it prints the line to run.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,6 +9,8 @@ want() { # want COMMAND-OR-GLOB PACKAGE
   compgen -G "$1" >/dev/null || command -v "$1" >/dev/null 2>&1 || packages+=("$2")
 }
 want '/usr/lib/postgresql/*/bin/initdb' postgresql
+want redis-server redis-server
+want redis-sentinel redis-sentinel
 want nginx nginx-light
 want npm npm
 want cc build-essential
@@ -16,7 +18,7 @@ python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 
 if ((${#packages[@]})); then
   if [[ $(id -u) == 0 ]]; then
-    # Debian's package starts a cluster of its own at installation; the tests never use it.
+    # Debian's packages start servers of their own at installation; the tests never use them.
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
     apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null

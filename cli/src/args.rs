@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
-    approvals, classify, decide, discover, grants, pins, policies, rollouts, settings, sidecars, stops,
-    tools, traces,
+    approvals, classify, decide, discover, grants, limits, pins, policies, rollouts, settings, sidecars,
+    stops, tools, traces,
 };
 
 /// Governs what AI agents may do with tools, for a whole fleet, from one place.
@@ -105,6 +105,9 @@ pub(crate) enum Command {
     /// Lift `human_approval` for an agent and tools for a time.
     #[command(subcommand)]
     Grant(grants::GrantCommand),
+    /// See what agents have used of their rate limits, and set it back.
+    #[command(subcommand)]
+    Limits(limits::LimitsCommand),
     /// Stop everything, an agent, a session, an upstream or a namespace, now.
     Stop(stops::StopArgs),
     /// Lift a stop.

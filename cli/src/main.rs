@@ -16,8 +16,8 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use commands::{
-    Context, approvals, classify, decide, discover, grants, pins, policies, rollouts, settings, sidecars,
-    stops, tools, traces,
+    Context, approvals, classify, decide, discover, grants, limits, pins, policies, rollouts, settings,
+    sidecars, stops, tools, traces,
 };
 use error::CliError;
 use output::Printer;
@@ -65,6 +65,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Deny(args) => approvals::resolve(&context()?, args, "deny").await,
         Command::Watch(args) => approvals::watch(&context()?, args).await,
         Command::Grant(command) => grants::run(&context()?, command).await,
+        Command::Limits(command) => limits::run(&context()?, command).await,
         Command::Stop(args) => stops::stop(&context()?, args).await,
         Command::Resume(args) => stops::resume(&context()?, args).await,
         Command::Trace(command) => traces::run(&global, command).await,

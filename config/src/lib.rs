@@ -13,6 +13,7 @@ mod environment;
 mod load;
 pub mod model;
 mod output;
+mod redis;
 mod schema;
 mod secret;
 #[cfg(test)]
@@ -23,4 +24,5 @@ pub use environment::Environment;
 pub use model::Config;
 pub use output::{json_schema, reference_markdown};
 pub use policy::yaml::Problem;
+pub use redis::{Login, RedisMode, RedisUrl, RedisUrlError};
 pub use secret::Secret;

@@ -17,6 +17,7 @@ use crate::auth::{AdminToken, Sidecars};
 use crate::documents::Directory;
 use crate::keys::KeyRing;
 use crate::metrics::Metrics;
+use crate::quotas::Windows;
 use crate::rollout::Rollout;
 use crate::snapshot::{Hub, Primary};
 use crate::stops::Stops;
@@ -84,6 +85,8 @@ pub struct Core {
     pub sidecars: Arc<Sidecars>,
     /// What sidecars say of themselves, on its way to the store.
     pub rollout: Rollout,
+    /// Where the minutes of limits are counted.
+    pub windows: Windows,
     /// The way of records into the chain.
     pub ingest: Ingest,
     /// How far the records of the sidecars with streams here have come.

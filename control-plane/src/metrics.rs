@@ -21,12 +21,22 @@ pub struct Metrics {
     pub full_snapshots: Counter,
     /// Bytes of deltas sent.
     pub delta_bytes: Counter,
+    /// Lots of calls per minute that sidecars asked for.
+    pub quota_leases: Counter,
+    /// Whether limits are counted in Redis at the moment.
+    pub redis_up: Gauge,
     /// Milliseconds since the last successful read of the primary began.
     pub read_age: Gauge,
     generation: Gauge,
     revision: Gauge,
     chain: Gauge,
     checkpoint: Gauge,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
 }
 
 impl Default for Metrics {
@@ -37,6 +47,8 @@ impl Default for Metrics {
             records: Counter::default(),
             full_snapshots: Counter::default(),
             delta_bytes: Counter::default(),
+            quota_leases: Counter::default(),
+            redis_up: Gauge::default(),
             read_age: Gauge::default(),
             generation: Gauge::default(),
             revision: Gauge::default(),
@@ -66,6 +78,16 @@ impl Metrics {
             "delta_bytes",
             "Bytes of deltas sent to sidecars",
             self.delta_bytes.clone(),
+        );
+        registry.register(
+            "quota_leases",
+            "Lots of calls per minute that sidecars asked for",
+            self.quota_leases.clone(),
+        );
+        registry.register(
+            "redis_up",
+            "Whether rate limits are counted in Redis now",
+            self.redis_up.clone(),
         );
         registry.register(
             "primary_read_age_milliseconds",

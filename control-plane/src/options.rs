@@ -10,6 +10,7 @@ use policy::document::Lists;
 use proto::body::FleetSettings;
 
 use crate::core::{Lifetimes, StreamLimits};
+use crate::quotas::RedisServer;
 use crate::store::catalogue::Pinning;
 
 /// Where the truth is kept.
@@ -41,6 +42,8 @@ impl std::fmt::Debug for Storage {
 pub struct Options {
     /// Where the truth is kept.
     pub storage: Storage,
+    /// Where the minutes of limits are counted, if not in the storage.
+    pub redis: Option<RedisServer>,
     /// Where a master key and an operator token are kept when none are configured; `None`: both have to be.
     pub data_dir: Option<PathBuf>,
     /// The master key, or the path of its file.
@@ -79,6 +82,7 @@ impl Options {
             storage: Storage::Sqlite {
                 path: directory.join("toolgate.db"),
             },
+            redis: None,
             data_dir: Some(directory.to_owned()),
             master_key: None,
             admin_token: None,
@@ -114,6 +118,10 @@ impl From<&Config> for Options {
         };
         Self {
             storage,
+            redis: config.redis_url.clone().map(|url| RedisServer {
+                url,
+                ca_cert: config.redis_ca_cert.clone(),
+            }),
             data_dir: Some(config.data_dir.clone()),
             master_key: text(&config.master_key).or(master_key_file),
             admin_token: text(&config.auth.admin_token),

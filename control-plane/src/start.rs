@@ -8,6 +8,7 @@ use chain::link::MacKey;
 use config::Config;
 use http::{HeaderMap, Method, Uri};
 use net::host::AllowedHosts;
+use net::tls::TlsError;
 use policy::yaml::Problem;
 use serde_json::json;
 use tokio::sync::watch;
@@ -23,6 +24,7 @@ use crate::documents::{self, Directory, Folder};
 use crate::keys::{self, KeyError, KeyRing, MasterKey, MasterKeyError, hex};
 use crate::metrics::Metrics;
 use crate::options::{Options, Storage};
+use crate::quotas::Windows;
 use crate::rollout::{self, Rollout};
 use crate::snapshot::{self, Entry, Hub, Primary};
 use crate::stops::Stops;
@@ -51,6 +53,9 @@ pub enum StartError {
     /// There is no operator token.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenError),
+    /// The certificate authority of Redis cannot be used.
+    #[error("redis_ca_cert: {0}")]
+    Redis(#[from] TlsError),
     /// A setting or a policy cannot be written as JSON.
     #[error("the configuration cannot be stored: {0}")]
     Json(#[from] serde_json::Error),
@@ -119,6 +124,17 @@ async fn assemble(
     let (metrics, tasks, shutdown) = (Metrics::default(), TaskTracker::new(), CancellationToken::new());
     metrics.revision_changed(view.revision);
     let entries = view.resources.into_iter().map(Entry::new).collect();
+    let shared = match &options.storage {
+        Storage::Postgres { .. } => Some(Arc::clone(&store)),
+        Storage::Sqlite { .. } => None,
+    };
+    let windows = Windows::start(
+        options.redis,
+        shared,
+        &options.clock,
+        &metrics,
+        (&tasks, &shutdown),
+    )?;
     let ingest = Ingest::start(&store, &metrics, &tasks, &shutdown);
     Ok(Arc::new(Core {
         hub: Hub::new(Arc::clone(&keys), view.revision, entries),
@@ -127,6 +143,7 @@ async fn assemble(
         approvals: Approvals::new(head.approval_cursor),
         sidecars: Arc::new(Sidecars::new(head.sidecar_sequence)),
         rollout: Rollout::default(),
+        windows,
         ingest,
         marks: Marks::default(),
         checkpoints: watch::Sender::new(None),

@@ -6,6 +6,7 @@ pub(crate) mod classify;
 pub(crate) mod decide;
 pub(crate) mod discover;
 pub(crate) mod grants;
+pub(crate) mod limits;
 pub(crate) mod pins;
 pub(crate) mod policies;
 pub(crate) mod rollouts;

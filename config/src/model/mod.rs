@@ -20,8 +20,8 @@ pub use network::{Auth, Credentials, Drain, Listen, Tls};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
 pub use upstreams::{McpServer, Transport};
 
-use crate::Secret;
 use crate::schema::{DatabaseUrl, Keys, Lists, Policies, StateFolder, VariableOnly, Whole, section};
+use crate::{RedisUrl, Secret};
 
 /// Environment variables that set a key beside the one that is derived from its name.
 pub(crate) const ALIASES: [(&str, &str); 4] = [
@@ -76,6 +76,12 @@ section! {
         storage_path: Option<PathBuf>,
         /// Postgres, instead of the embedded store. May hold a password: better set by its variable.
         database_url: Option<Secret> as Option<DatabaseUrl>,
+        /// Redis or Valkey, which counts the minutes of `rate_limit` for several control planes: `redis://`,
+        /// `redis-sentinel://` or `redis-cluster://`, with `rediss…` for TLS (docs/limits.md). Without it Postgres
+        /// counts them, or memory where the store is embedded. May hold a password: better set by its variable.
+        redis_url: Option<RedisUrl>,
+        /// Certificate authority of Redis in PEM form. Default: the public roots.
+        redis_ca_cert: Option<PathBuf>,
         /// Where a sidecar finds its control plane.
         control_plane: ControlPlane,
         /// What a sidecar is.
@@ -97,7 +103,7 @@ section! {
         trace_key: Option<Secret> as VariableOnly,
     }
     planned {
-        "openapi", "cli_tools", "supervisor", "memory", "redis_url", "trace_file", "otel_endpoint",
+        "openapi", "cli_tools", "supervisor", "memory", "trace_file", "otel_endpoint",
         "otel_headers", "otel_ca_cert", "otel_insecure_skip_verify",
     }
     check fits_together
@@ -120,6 +126,11 @@ fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
     if config.storage_path.is_some() && config.database_url.is_some() {
         let message = "storage_path and database_url exclude each other; keep one of them";
         keys.problem(Some("storage_path"), message.to_owned());
+    }
+    if config.redis_ca_cert.is_some() && !config.redis_url.as_ref().is_some_and(|redis| redis.is_tls) {
+        let message =
+            "redis_ca_cert needs a redis_url by TLS: rediss://, rediss-sentinel:// or rediss-cluster://";
+        keys.problem(Some("redis_ca_cert"), message.to_owned());
     }
     if config.master_key.is_some() && config.master_key_file.is_some() {
         let message = "master_key_file and TOOLGATE_MASTER_KEY exclude each other; keep one of them";

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use tools::id::{Namespace, UpstreamName};
 
 use super::{Kind, Reading, Setting};
-use crate::{Secret, units};
+use crate::{RedisUrl, Secret, units};
 
 /// How a value may be written in YAML.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -359,6 +359,23 @@ impl Leaf for DatabaseUrl {
         } else {
             Err("expected a URL that starts with postgres://".to_owned())
         }
+    }
+}
+
+impl Leaf for RedisUrl {
+    type Value = Self;
+    const WRITING: Writing = Writing::Hidden;
+
+    fn phrase() -> String {
+        "a Redis URL".to_owned()
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string", "pattern": "^rediss?(-sentinel|-cluster)?://" })
+    }
+
+    fn parse(text: &str, _: &Path) -> Result<Self, String> {
+        text.parse::<Self>().map_err(|error| error.to_string())
     }
 }
 

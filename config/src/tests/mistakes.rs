@@ -36,7 +36,6 @@ fn what_is_not_built_yet_is_an_error_that_says_so() {
         "cli_tools",
         "supervisor",
         "memory",
-        "redis_url",
         "trace_file",
         "otel_endpoint",
         "otel_headers",

@@ -2,4 +2,5 @@
 
 mod load;
 mod mistakes;
+mod redis;
 mod reference;

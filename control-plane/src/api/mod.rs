@@ -9,6 +9,7 @@ mod guard;
 mod health;
 mod input;
 mod join_tokens;
+mod limits;
 mod page;
 mod policies;
 mod refusal;
@@ -76,6 +77,7 @@ fn governance() -> Router<Arc<Core>> {
         .route("/approvals/{id}/deny", post(approvals::deny))
         .route("/grants", get(grants::list).post(grants::create))
         .route("/grants/{id}", delete(grants::revoke))
+        .route("/limits", get(limits::list).delete(limits::reset))
         .route("/stops", get(stops::list).post(stops::create))
         .route("/stops/{id}", delete(stops::lift))
 }

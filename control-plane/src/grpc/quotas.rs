@@ -12,11 +12,13 @@ use tonic::{Request, Response, Status};
 use super::{scope, store_status};
 use crate::auth::Claims;
 use crate::core::Core;
-use crate::quotas;
+use crate::quotas::{self, WindowError};
 use crate::store::quotas as kept;
 
 /// How long a lot may be used.
 const VALID: Duration = Duration::from_secs(10);
+/// The longest id of a lease.
+const LONGEST_ID: usize = 128;
 
 pub(super) struct Service {
     core: Arc<Core>,
@@ -36,13 +38,14 @@ impl Quotas for Service {
     ) -> Result<Response<LeaseQuotaResponse>, Status> {
         let claims = super::authenticate(&self.core, request.metadata()).await?;
         let LeaseQuotaRequest {
-            key, want, lease_id, ..
+            key,
+            want,
+            lease_id,
+            unleased,
+            ..
         } = request.into_inner();
-        let key = key_of(key)?;
-        scope::check_agent(&claims, &key.agent)?;
-        if lease_id.is_empty() {
-            return Err(Status::invalid_argument("a lease needs an id"));
-        }
+        let key = key_of(key, &claims)?;
+        let own_id = own(&claims, &lease_id)?;
         // What the caller takes for the limit is its own word.
         let limit = quotas::limit(&self.core.hub, &key).ok_or_else(|| {
             Status::unavailable(format!(
@@ -50,15 +53,22 @@ impl Quotas for Service {
                 key.policy
             ))
         })?;
-        let key = within(&claims, key);
         let want = quotas::lot(key.kind, want, limit);
         let request = kept::QuotaRequest {
             key,
-            lease_id: lease_id.clone(),
+            lease_id: own_id,
             want,
             limit,
         };
-        let lot = self.core.store.lease_quota(request).await.map_err(store_status)?;
+        let lot = match request.key.kind {
+            kept::QuotaKind::PerMinute => {
+                let windows = &self.core.windows;
+                let unleased = u64::from(unleased).min(limit);
+                let unleased = u32::try_from(unleased).unwrap_or(u32::MAX);
+                windows.lease(&request, unleased).await.map_err(window_status)?
+            }
+            kept::QuotaKind::Total => self.core.store.lease_quota(request).await.map_err(store_status)?,
+        };
         let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         Ok(Response::new(LeaseQuotaResponse {
             lease_id,
@@ -78,26 +88,46 @@ impl Quotas for Service {
             lease_id,
             unused,
         } = request.into_inner();
-        let key = key_of(key)?;
-        scope::check_agent(&claims, &key.agent)?;
-        self.core
-            .store
-            .return_quota(within(&claims, key), &lease_id, unused)
-            .await
-            .map_err(store_status)?;
+        let key = key_of(key, &claims)?;
+        let own_id = own(&claims, &lease_id)?;
+        match key.kind {
+            kept::QuotaKind::PerMinute => {
+                let windows = &self.core.windows;
+                windows
+                    .give_back(&key, &own_id, unused)
+                    .await
+                    .map_err(window_status)?;
+            }
+            kept::QuotaKind::Total => {
+                let store = &self.core.store;
+                store
+                    .return_quota(key, &own_id, unused)
+                    .await
+                    .map_err(store_status)?;
+            }
+        }
         Ok(Response::new(ReturnQuotaResponse {}))
     }
 }
 
-/// Agents of one name in two namespaces are two agents: neither uses up what the other has. No id holds a line feed.
-fn within(claims: &Claims, key: kept::QuotaKey) -> kept::QuotaKey {
-    kept::QuotaKey {
-        agent: format!("{}\n{}", claims.namespace, key.agent),
-        ..key
+/// A sidecar names its own leases, and returns no other's.
+fn own(claims: &Claims, lease_id: &str) -> Result<String, Status> {
+    if lease_id.is_empty() || lease_id.len() > LONGEST_ID {
+        return Err(Status::invalid_argument(format!(
+            "a lease needs an id of at most {LONGEST_ID} bytes"
+        )));
+    }
+    Ok(format!("{}/{lease_id}", claims.sidecar))
+}
+
+fn window_status(error: WindowError) -> Status {
+    match error {
+        WindowError::Store(error) => store_status(error),
+        WindowError::Full => Status::resource_exhausted(error.to_string()),
     }
 }
 
-fn key_of(key: Option<QuotaKey>) -> Result<kept::QuotaKey, Status> {
+fn key_of(key: Option<QuotaKey>, claims: &Claims) -> Result<kept::QuotaKey, Status> {
     let key = key.ok_or_else(|| Status::invalid_argument("no key"))?;
     let kind = match key.kind() {
         quota_key::Kind::PerMinute => kept::QuotaKind::PerMinute,
@@ -106,8 +136,10 @@ fn key_of(key: Option<QuotaKey>) -> Result<kept::QuotaKey, Status> {
             return Err(Status::invalid_argument("a quota is per minute or in total"));
         }
     };
+    scope::check_agent(claims, &key.agent)?;
     Ok(kept::QuotaKey {
         policy: key.policy,
+        namespace: claims.namespace.clone(),
         agent: key.agent,
         kind,
     })

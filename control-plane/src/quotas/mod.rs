@@ -1,53 +1,18 @@
-//! Limits: what the desired state says of them, and how much of one is given out at a time.
+//! Limits: what the desired state says of them, and where the minutes of a fleet are counted.
+//!
+//! Totals are the store's. Windows may be lost, so [`Windows`] keeps them in Redis where there is one, else in the store that the
+//! replicas share, else, for the one process of an embedded store, in memory. When Redis goes away or comes back, what is known of the
+//! last minute is carried over, so that no window begins anew.
 
-use proto::body;
-
-use crate::snapshot::Hub;
-use crate::store::quotas::{QuotaKey, QuotaKind};
-
-/// The limit by the policy in force, where it is known here.
-#[must_use]
-pub fn limit(hub: &Hub, key: &QuotaKey) -> Option<u64> {
-    let entry = hub.resource(body::POLICY, &key.policy)?;
-    let policy: Limits = serde_json::from_slice(entry.body()).ok()?;
-    let limit = policy.rate_limit?;
-    match key.kind {
-        QuotaKind::PerMinute => limit.max_per_minute,
-        QuotaKind::Total => limit.max_total,
-    }
-}
-
-/// What matters here of a policy's sent form.
-#[derive(serde::Deserialize)]
-struct Limits {
-    rate_limit: Option<RateLimit>,
-}
-
-#[derive(serde::Deserialize)]
-struct RateLimit {
-    max_per_minute: Option<u64>,
-    max_total: Option<u64>,
-}
-
-/// How much of a limit one lease may take: of a window at most a tenth.
-#[must_use]
-pub fn lot(kind: QuotaKind, want: u32, limit: u64) -> u32 {
-    let most = match kind {
-        QuotaKind::PerMinute => limit / 10,
-        QuotaKind::Total => limit,
-    };
-    want.min(u32::try_from(most.max(1)).unwrap_or(u32::MAX))
-}
+mod limit;
+mod memory;
+mod redis;
+mod window;
+mod windows;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod tests;
 
-    #[test]
-    fn a_lot_is_at_most_a_tenth_of_a_window_and_at_least_one_call() {
-        assert_eq!(lot(QuotaKind::PerMinute, 50, 100), 10);
-        assert_eq!(lot(QuotaKind::PerMinute, 5, 100), 5);
-        assert_eq!(lot(QuotaKind::PerMinute, 5, 3), 1);
-        assert_eq!(lot(QuotaKind::Total, 50, 100), 50);
-    }
-}
+pub use self::redis::Server as RedisServer;
+pub use limit::{limit, lot};
+pub use windows::{CountedIn, WindowError, Windows};

@@ -201,6 +201,7 @@ async fn a_limit_is_leased_once_per_lease_never_beyond_and_by_each_namespace_apa
         want: 2,
         lease_id: id.to_owned(),
         limit: 1_000,
+        unleased: 0,
     };
     let mut unknown = lease("l0");
     if let Some(key) = &mut unknown.key {

@@ -20,6 +20,8 @@ pub enum QuotaKind {
 pub struct QuotaKey {
     /// Policy name.
     pub policy: String,
+    /// Namespace of the agent: agents of one name in two namespaces are two agents, neither uses up what the other has.
+    pub namespace: String,
     /// Agent id.
     pub agent: String,
     /// What is limited.
@@ -57,6 +59,37 @@ pub struct QuotaUse {
     pub used: u64,
 }
 
+/// A lot that was taken out of a window and still counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenLot {
+    /// Id of its lease.
+    pub lease_id: String,
+    /// How long ago it was taken.
+    pub age: Duration,
+    /// Calls of it that count.
+    pub granted: u32,
+}
+
+/// Which limits are meant. Nothing given: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuotaFilter {
+    /// Of this policy.
+    pub policy: Option<String>,
+    /// Of agents in this namespace.
+    pub namespace: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+}
+
+impl QuotaFilter {
+    /// Whether a limit is meant.
+    #[must_use]
+    pub fn covers(&self, key: &QuotaKey) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        is(&self.policy, &key.policy) && is(&self.namespace, &key.namespace) && is(&self.agent, &key.agent)
+    }
+}
+
 /// Quotas.
 #[async_trait]
 pub trait Quotas: Send + Sync {
@@ -66,9 +99,15 @@ pub trait Quotas: Send + Sync {
     /// Gives back what was not used of a lot; repeating it gives nothing back twice.
     async fn return_quota(&self, key: QuotaKey, lease_id: &str, unused: u32) -> StoreResult<()>;
 
-    /// What is used, of one agent or of all.
-    async fn quota_uses(&self, agent: Option<&str>) -> StoreResult<Vec<QuotaUse>>;
+    /// The lots that were taken out of a window in the last minute.
+    async fn taken_lots(&self, key: &QuotaKey) -> StoreResult<Vec<TakenLot>>;
 
-    /// Sets counters back to nothing. Empty: any.
-    async fn reset_quotas(&self, policy: Option<&str>, agent: Option<&str>, act: Act) -> StoreResult<u64>;
+    /// Counts lots that were given out elsewhere, unless they are known here.
+    async fn carry_lots(&self, key: &QuotaKey, lots: &[TakenLot]) -> StoreResult<()>;
+
+    /// What is used.
+    async fn quota_uses(&self, filter: &QuotaFilter) -> StoreResult<Vec<QuotaUse>>;
+
+    /// Sets counters back to nothing; answers how many.
+    async fn reset_quotas(&self, filter: &QuotaFilter, act: Act) -> StoreResult<u64>;
 }

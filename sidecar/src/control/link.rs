@@ -240,12 +240,12 @@ impl Control {
 
 impl Inner {
     fn new(shared: Arc<Shared>) -> Self {
-        let tasks = TaskTracker::new();
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         Self {
             approvals: ApprovalsClient::new(shared.authenticated(), Arc::new(Feed::default())),
-            quotas: QuotaClient::new(shared.clone(), tasks.clone()),
+            quotas: QuotaClient::new(shared.clone(), tasks.clone(), shutdown.clone()),
             shelf: Arc::new(Shelf::default()),
-            shutdown: CancellationToken::new(),
+            shutdown,
             tasks,
             shared,
         }

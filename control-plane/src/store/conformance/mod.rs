@@ -154,6 +154,7 @@ conformance! {
     keys_and_quotas:
         replicas_agree_on_one_key,
         a_lease_takes_nothing_twice,
+        lots_given_out_elsewhere_count_once_and_for_what_is_left_of_their_minute,
         a_total_never_comes_back_by_itself;
 }
 

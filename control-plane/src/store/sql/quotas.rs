@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use super::{
     SqlStore, acts, transact,
     tx::Tx,
-    value::{Arg, args},
+    value::{Arg, Row, args},
 };
 use crate::store::{
     error::StoreResult,
-    quotas::{QuotaKey, QuotaKind, QuotaLot, QuotaRequest, QuotaUse, Quotas},
+    quotas::{QuotaFilter, QuotaKey, QuotaKind, QuotaLot, QuotaRequest, QuotaUse, Quotas, TakenLot},
     types::{Act, Micros},
 };
 
@@ -37,18 +37,43 @@ impl Quotas for SqlStore {
         transact!(write self, "returning to a limit", tx => give_back(tx, &key, lease_id, unused))
     }
 
-    async fn quota_uses(&self, agent: Option<&str>) -> StoreResult<Vec<QuotaUse>> {
-        transact!(read self, "reading limits", tx => uses(tx, agent))
+    async fn taken_lots(&self, key: &QuotaKey) -> StoreResult<Vec<TakenLot>> {
+        transact!(read self, "reading a window", tx => taken(tx, key))
     }
 
-    async fn reset_quotas(&self, policy: Option<&str>, agent: Option<&str>, act: Act) -> StoreResult<u64> {
-        transact!(write self, "resetting limits", tx => reset(tx, policy, agent, &act))
+    async fn carry_lots(&self, key: &QuotaKey, lots: &[TakenLot]) -> StoreResult<()> {
+        transact!(write self, "carrying a window over", tx => carry(tx, key, lots))
     }
+
+    async fn quota_uses(&self, filter: &QuotaFilter) -> StoreResult<Vec<QuotaUse>> {
+        transact!(read self, "reading limits", tx => uses(tx, filter))
+    }
+
+    async fn reset_quotas(&self, filter: &QuotaFilter, act: Act) -> StoreResult<u64> {
+        transact!(write self, "resetting limits", tx => reset(tx, filter, &act))
+    }
+}
+
+/// The column `agent` holds the namespace too: no name holds a line feed.
+fn agent_column(key: &QuotaKey) -> String {
+    format!("{}\n{}", key.namespace, key.agent)
+}
+
+/// The columns that name a limit: `$1`, `$2`, `$3`.
+fn place(key: &QuotaKey) -> Vec<Arg> {
+    args![&key.policy, agent_column(key), kind(key.kind)].to_vec()
+}
+
+/// [`place`], and what comes after it.
+fn at<const N: usize>(key: &QuotaKey, more: [Arg; N]) -> Vec<Arg> {
+    let mut values = place(key);
+    values.extend(more);
+    values
 }
 
 /// Locks the counter; answers what is used of it.
 async fn locked(tx: &mut Tx, key: &QuotaKey) -> StoreResult<u64> {
-    let values = args![&key.policy, &key.agent, kind(key.kind)];
+    let values = place(key);
     tx.run(
         "INSERT INTO counters (policy, agent, kind, used) VALUES ($1, $2, $3, 0) \
          ON CONFLICT (policy, agent, kind) DO NOTHING",
@@ -70,7 +95,7 @@ async fn lease(tx: &mut Tx, request: &QuotaRequest) -> StoreResult<QuotaLot> {
     let earlier = tx
         .row(
             "SELECT granted FROM quota_leases WHERE policy = $1 AND agent = $2 AND kind = $3 AND lease_id = $4",
-            &args![&key.policy, &key.agent, kind(key.kind), &request.lease_id],
+            &at(key, args![&request.lease_id]),
         )
         .await?;
     if let Some(row) = earlier {
@@ -95,20 +120,7 @@ async fn lease(tx: &mut Tx, request: &QuotaRequest) -> StoreResult<QuotaLot> {
         });
         return Ok(QuotaLot { granted, retry_after });
     }
-    tx.run(
-        "INSERT INTO quota_leases (policy, agent, kind, lease_id, granted, returned, taken_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &args![
-            &key.policy,
-            &key.agent,
-            kind(key.kind),
-            &request.lease_id,
-            granted,
-            false,
-            now
-        ],
-    )
-    .await?;
+    remember(tx, key, &request.lease_id, granted, now).await?;
     add(tx, key, granted.into()).await?;
     Ok(QuotaLot {
         granted,
@@ -116,21 +128,34 @@ async fn lease(tx: &mut Tx, request: &QuotaRequest) -> StoreResult<QuotaLot> {
     })
 }
 
+/// Puts a lot down, unless it is known; answers whether it was not.
+async fn remember(
+    tx: &mut Tx,
+    key: &QuotaKey,
+    lease_id: &str,
+    granted: u32,
+    taken_at: Micros,
+) -> StoreResult<bool> {
+    let touched = tx
+        .run(
+            "INSERT INTO quota_leases (policy, agent, kind, lease_id, granted, returned, taken_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (policy, agent, kind, lease_id) DO NOTHING",
+            &at(key, args![lease_id, granted, false, taken_at]),
+        )
+        .await?;
+    Ok(touched > 0)
+}
+
 /// What was taken in the last minute and when the oldest of it was; forgets what is older.
 async fn window(tx: &mut Tx, key: &QuotaKey, now: Micros) -> StoreResult<(u64, Option<Micros>)> {
-    let values = args![
-        &key.policy,
-        &key.agent,
-        kind(key.kind),
-        now.saturating_sub(WINDOW)
-    ];
-    forget(tx, key, now.saturating_sub(WINDOW)).await?;
+    let begun = now.saturating_sub(WINDOW);
+    forget(tx, key, begun).await?;
     let row = tx
         .one(
             "SELECT CAST(coalesce(sum(granted), 0) AS BIGINT) AS used, \
              min(CASE WHEN granted > 0 THEN taken_at END) AS oldest FROM quota_leases \
              WHERE policy = $1 AND agent = $2 AND kind = $3 AND taken_at > $4",
-            &values,
+            &at(key, args![begun]),
         )
         .await?;
     Ok((row.count("used")?, row.maybe_int("oldest")?))
@@ -139,7 +164,7 @@ async fn window(tx: &mut Tx, key: &QuotaKey, now: Micros) -> StoreResult<(u64, O
 async fn forget(tx: &mut Tx, key: &QuotaKey, until: Micros) -> StoreResult<()> {
     tx.run(
         "DELETE FROM quota_leases WHERE policy = $1 AND agent = $2 AND kind = $3 AND taken_at <= $4",
-        &args![&key.policy, &key.agent, kind(key.kind), until],
+        &at(key, args![until]),
     )
     .await?;
     Ok(())
@@ -149,7 +174,7 @@ async fn add(tx: &mut Tx, key: &QuotaKey, count: i64) -> StoreResult<()> {
     tx.run(
         "UPDATE counters SET used = CASE WHEN used + $4 < 0 THEN 0 ELSE used + $4 END \
          WHERE policy = $1 AND agent = $2 AND kind = $3",
-        &args![&key.policy, &key.agent, kind(key.kind), count],
+        &at(key, args![count]),
     )
     .await?;
     Ok(())
@@ -157,12 +182,11 @@ async fn add(tx: &mut Tx, key: &QuotaKey, count: i64) -> StoreResult<()> {
 
 async fn give_back(tx: &mut Tx, key: &QuotaKey, lease_id: &str, unused: u32) -> StoreResult<()> {
     locked(tx, key).await?;
-    let place = args![&key.policy, &key.agent, kind(key.kind), lease_id];
     let row = tx
         .row(
             "SELECT granted, returned FROM quota_leases \
              WHERE policy = $1 AND agent = $2 AND kind = $3 AND lease_id = $4",
-            &place,
+            &at(key, args![lease_id]),
         )
         .await?;
     let Some(row) = row else { return Ok(()) };
@@ -170,18 +194,50 @@ async fn give_back(tx: &mut Tx, key: &QuotaKey, lease_id: &str, unused: u32) -> 
         return Ok(());
     }
     let given: i64 = unused.min(row.small("granted")?).into();
-    let mut values = place.to_vec();
-    values.extend([Arg::from(given), Arg::from(true)]);
     tx.run(
         "UPDATE quota_leases SET granted = granted - $5, returned = $6 \
          WHERE policy = $1 AND agent = $2 AND kind = $3 AND lease_id = $4",
-        &values,
+        &at(key, args![lease_id, given, true]),
     )
     .await?;
     add(tx, key, -given).await
 }
 
-async fn uses(tx: &mut Tx, agent: Option<&str>) -> StoreResult<Vec<QuotaUse>> {
+async fn taken(tx: &mut Tx, key: &QuotaKey) -> StoreResult<Vec<TakenLot>> {
+    let now = tx.now().await?;
+    let rows = tx
+        .rows(
+            "SELECT lease_id, granted, taken_at FROM quota_leases \
+             WHERE policy = $1 AND agent = $2 AND kind = $3 AND taken_at > $4 ORDER BY taken_at",
+            &at(key, args![now.saturating_sub(WINDOW)]),
+        )
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let age = now.saturating_sub(row.int("taken_at")?);
+            Ok(TakenLot {
+                lease_id: row.text("lease_id")?,
+                age: Duration::from_micros(u64::try_from(age).unwrap_or_default()),
+                granted: row.small("granted")?,
+            })
+        })
+        .collect()
+}
+
+async fn carry(tx: &mut Tx, key: &QuotaKey, lots: &[TakenLot]) -> StoreResult<()> {
+    locked(tx, key).await?;
+    let now = tx.now().await?;
+    let mut carried = 0;
+    for lot in lots {
+        let taken_at = now.saturating_sub(net::clock::micros(lot.age));
+        if remember(tx, key, &lot.lease_id, lot.granted, taken_at).await? {
+            carried += i64::from(lot.granted);
+        }
+    }
+    add(tx, key, carried).await
+}
+
+async fn uses(tx: &mut Tx, filter: &QuotaFilter) -> StoreResult<Vec<QuotaUse>> {
     let now = tx.now().await?;
     let rows = tx
         .rows(
@@ -192,50 +248,59 @@ async fn uses(tx: &mut Tx, agent: Option<&str>) -> StoreResult<Vec<QuotaUse>> {
             &args![now.saturating_sub(WINDOW)],
         )
         .await?;
-    let mut uses = Vec::with_capacity(rows.len());
+    let mut uses = Vec::new();
     for row in &rows {
-        let found = row.text("agent")?;
-        if agent.is_some_and(|agent| agent != found) {
-            continue;
+        let key = key_of(row)?;
+        if filter.covers(&key) {
+            let used = row.count("used")?;
+            uses.push(QuotaUse { key, used });
         }
-        let kind = if row.text("kind")? == "total" {
-            QuotaKind::Total
-        } else {
-            QuotaKind::PerMinute
-        };
-        uses.push(QuotaUse {
-            key: QuotaKey {
-                policy: row.text("policy")?,
-                agent: found,
-                kind,
-            },
-            used: row.count("used")?,
-        });
     }
     Ok(uses)
 }
 
-async fn reset(tx: &mut Tx, policy: Option<&str>, agent: Option<&str>, act: &Act) -> StoreResult<u64> {
-    let mut condition = String::from("1 = 1");
-    let mut values = Vec::new();
-    for (column, value) in [("policy", policy), ("agent", agent)] {
-        if let Some(value) = value {
-            values.push(Arg::from(value));
-            condition.push_str(&format!(" AND {column} = ${}", values.len()));
+fn key_of(row: &Row) -> StoreResult<QuotaKey> {
+    let named = row.text("agent")?;
+    let (namespace, agent) = named.split_once('\n').unwrap_or(("", &named));
+    Ok(QuotaKey {
+        policy: row.text("policy")?,
+        namespace: namespace.to_owned(),
+        agent: agent.to_owned(),
+        kind: if row.text("kind")? == "total" {
+            QuotaKind::Total
+        } else {
+            QuotaKind::PerMinute
+        },
+    })
+}
+
+async fn reset(tx: &mut Tx, filter: &QuotaFilter, act: &Act) -> StoreResult<u64> {
+    let rows = tx
+        .rows(
+            "SELECT policy, agent, kind FROM counters ORDER BY policy, agent, kind FOR UPDATE",
+            &[],
+        )
+        .await?;
+    let mut touched = 0;
+    for row in &rows {
+        let key = key_of(row)?;
+        if !filter.covers(&key) {
+            continue;
         }
-    }
-    let touched = tx
-        .run(
-            &format!("UPDATE counters SET used = 0 WHERE {condition}"),
+        let values = args![row.text("policy")?, row.text("agent")?, row.text("kind")?];
+        touched += tx
+            .run(
+                "UPDATE counters SET used = 0 WHERE policy = $1 AND agent = $2 AND kind = $3",
+                &values,
+            )
+            .await?;
+        // The leases stay known, so that a lot that is under way is not taken twice, and count nothing.
+        tx.run(
+            "UPDATE quota_leases SET granted = 0 WHERE policy = $1 AND agent = $2 AND kind = $3",
             &values,
         )
         .await?;
-    // The leases stay known, so that a lot that is under way is not taken twice, and count nothing.
-    tx.run(
-        &format!("UPDATE quota_leases SET granted = 0 WHERE {condition}"),
-        &values,
-    )
-    .await?;
+    }
     acts::append(tx, act).await?;
     Ok(touched)
 }
