@@ -16,7 +16,7 @@ use super::{scope, store_status};
 use crate::auth::{Claims, credential};
 use crate::core::Core;
 use crate::keys::{KeyError, hex};
-use crate::store::sidecars::{Enrolled, Redemption, Resumption, Sidecar, SidecarFacts};
+use crate::store::sidecars::{Enrolled, Redemption, Resumption, Sidecar, SidecarFacts, SidecarScope};
 use crate::store::{EnrolRefusal, Micros, StoreError};
 
 pub(super) struct Service {
@@ -66,22 +66,45 @@ impl Service {
             }
             Err(other) => return Err(store_status(other)),
         };
-        let narrower = |what, given: &[String], asked: &[String]| {
-            if asked.is_empty() {
-                Ok(None)
-            } else {
-                inside(what, given, asked).map(Some)
-            }
-        };
+        let (scope, token_hash) = self.scope_for(&known, resume, info).await?;
         let resumption = Resumption {
             sidecar_id: known.id.clone(),
             renewal_hash: digest(&resume.renewal_secret),
-            agents: narrower("agent", &known.agents, &info.agents)?,
-            upstreams: narrower("upstream", &known.upstreams, &info.upstreams)?,
+            token_hash,
+            agents: inside("agent", &scope.agents, &info.agents)?,
+            upstreams: inside("upstream", &scope.upstreams, &info.upstreams)?,
             facts,
         };
         let enrolled = self.core.store.resume(resumption).await.map_err(store_status)?;
         Ok((enrolled, resume.renewal_secret.clone()))
+    }
+
+    /// What a known sidecar may ask for: the scope that it has, or where it asks for more, that of a join token which allows it.
+    async fn scope_for(
+        &self,
+        known: &Sidecar,
+        resume: &Resume,
+        info: &SidecarInfo,
+    ) -> Result<(SidecarScope, Option<[u8; 32]>), Status> {
+        if resume.join_token.is_empty() || covers(&known.scope, info) {
+            return Ok((known.scope.clone(), None));
+        }
+        let token_hash = digest(&resume.join_token);
+        let token = match self.core.store.join_token(token_hash).await {
+            Ok(token) => token,
+            // What is refused is what was asked for, not the token that the sidecar once enrolled by.
+            Err(StoreError::Enrolment(_)) => return Ok((known.scope.clone(), None)),
+            Err(other) => return Err(store_status(other)),
+        };
+        let scope = SidecarScope {
+            agents: token.agents,
+            upstreams: token.upstreams,
+        };
+        if token.namespace == known.namespace && covers(&scope, info) {
+            Ok((scope, Some(token_hash)))
+        } else {
+            Ok((known.scope.clone(), None))
+        }
     }
 
     fn credential(&self, sidecar: &Sidecar, now: Micros) -> Result<Credential, Status> {
@@ -205,6 +228,12 @@ pub(crate) fn digest(secret: &str) -> [u8; 32] {
 }
 
 /// What is asked for, where it lies inside what is given; all that is given when nothing is asked for.
+/// Whether all that is asked for lies inside a scope.
+fn covers(scope: &SidecarScope, info: &SidecarInfo) -> bool {
+    scope::all_covered(&scope.agents, &info.agents) && scope::all_covered(&scope.upstreams, &info.upstreams)
+}
+
+/// What a sidecar gets of what it may have: what it asks for, or all where it names nothing.
 fn inside(what: &str, given: &[String], asked: &[String]) -> Result<Vec<String>, Status> {
     if asked.is_empty() {
         return Ok(given.to_vec());

@@ -78,9 +78,21 @@ impl Plane {
     }
 
     pub(super) async fn enrol_by(&self, proof: Proof) -> Result<Enrolled, Status> {
+        self.enrol_for(proof, &[], &[]).await
+    }
+
+    pub(super) async fn enrol_for(
+        &self,
+        proof: Proof,
+        agents: &[&str],
+        upstreams: &[&str],
+    ) -> Result<Enrolled, Status> {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let info = SidecarInfo {
             min_contract: 1,
             max_contract: 1,
+            agents: owned(agents),
+            upstreams: owned(upstreams),
             ..SidecarInfo::default()
         };
         let request = EnrolRequest {
@@ -94,12 +106,7 @@ impl Plane {
     }
 
     pub(super) async fn resume(&self, enrolled: &Enrolled) -> Result<Enrolled, Status> {
-        let resume = Resume {
-            sidecar_id: enrolled.answer.sidecar_id.clone(),
-            renewal_secret: enrolled.answer.renewal_secret.clone(),
-            join_token: String::new(),
-        };
-        self.enrol_by(Proof::Resume(resume)).await
+        self.enrol_by(enrolled.resumption("")).await
     }
 }
 
@@ -112,6 +119,17 @@ pub(super) fn policy(name: &str, agent: &str, namespace: &str) -> String {
 
 pub(super) struct Enrolled {
     pub(super) answer: EnrolResponse,
+}
+
+impl Enrolled {
+    /// What the next process proves itself by; it has this join token too.
+    pub(super) fn resumption(&self, join_token: &str) -> Proof {
+        Proof::Resume(Resume {
+            sidecar_id: self.answer.sidecar_id.clone(),
+            renewal_secret: self.answer.renewal_secret.clone(),
+            join_token: join_token.to_owned(),
+        })
+    }
 }
 
 impl Enrolled {

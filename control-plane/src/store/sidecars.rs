@@ -90,12 +90,23 @@ pub struct Resumption {
     pub sidecar_id: String,
     /// SHA-256 of the renewal secret; it stays.
     pub renewal_hash: [u8; 32],
-    /// Narrower globs of agents for this process, inside what it has; `None`: unchanged.
-    pub agents: Option<Vec<String>>,
-    /// Upstreams for this process; `None`: unchanged.
-    pub upstreams: Option<Vec<String>>,
+    /// SHA-256 of another join token, whose scope becomes the sidecar's; `None`: the scope stays.
+    pub token_hash: Option<[u8; 32]>,
+    /// Globs of agents that this process may speak for. The caller has checked that they lie inside the scope.
+    pub agents: Vec<String>,
+    /// Globs of upstreams that this process may publish, checked likewise.
+    pub upstreams: Vec<String>,
     /// What it says of itself.
     pub facts: SidecarFacts,
+}
+
+/// What a join token allows the sidecars that enrolled with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SidecarScope {
+    /// Globs of agents.
+    pub agents: Vec<String>,
+    /// Globs of upstreams.
+    pub upstreams: Vec<String>,
 }
 
 /// A new epoch.
@@ -118,10 +129,12 @@ pub struct Sidecar {
     pub namespace: String,
     /// What it says of itself.
     pub facts: SidecarFacts,
-    /// Globs of agents that it may speak for.
+    /// Globs of agents that its present process may speak for.
     pub agents: Vec<String>,
-    /// Globs of upstreams that it may publish.
+    /// Globs of upstreams that its present process may publish.
     pub upstreams: Vec<String>,
+    /// What a later process may ask for.
+    pub scope: SidecarScope,
     /// The present one; earlier ones have ended.
     pub epoch: u64,
     /// When the id was made.

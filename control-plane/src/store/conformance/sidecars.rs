@@ -43,8 +43,9 @@ pub(super) fn resumption(id: &str) -> Resumption {
     Resumption {
         sidecar_id: id.to_owned(),
         renewal_hash: SECRET,
-        agents: None,
-        upstreams: None,
+        token_hash: None,
+        agents: vec!["claude".to_owned()],
+        upstreams: vec!["notes".to_owned()],
         facts: SidecarFacts::default(),
     }
 }
@@ -141,6 +142,7 @@ pub(super) async fn a_restarted_process_is_the_same_sidecar_with_a_new_epoch(fix
         unknown,
         Err(StoreError::Enrolment(EnrolRefusal::UnknownSidecar(_)))
     ));
+    assert_eq!(next.sidecar.scope.agents, ["*"]);
     let closed = store.close_epoch("s1", first.sidecar.epoch, 0).await.unwrap();
     assert!(closed.closed);
     assert_eq!(store.resume(resumption("s1")).await.unwrap().open_epochs.len(), 1);

@@ -19,6 +19,7 @@ use super::{
 const START: &str = include_str!("../../../../migrations/postgres/0001_start.sql");
 const CORRECTIONS: &str = include_str!("../../../../migrations/postgres/0002_corrections.sql");
 const ANSWERS: &str = include_str!("../../../../migrations/postgres/0003_answers.sql");
+const SCOPES: &str = include_str!("../../../../migrations/postgres/0004_scopes.sql");
 /// Connections of one replica.
 const CONNECTIONS: u32 = 16;
 /// How long a connection attempt may take.
@@ -50,6 +51,7 @@ fn migrations() -> Migrator {
             ("start", START),
             ("corrections", CORRECTIONS),
             ("answers", ANSWERS),
+            ("scopes", SCOPES),
         ])
         .map(migration)
         .collect();

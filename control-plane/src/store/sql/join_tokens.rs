@@ -83,6 +83,17 @@ pub(super) async fn find(tx: &mut Tx, hash: &[u8; 32]) -> StoreResult<JoinToken>
     Ok(found)
 }
 
+/// Uses the token of a hash once.
+pub(super) async fn spend(tx: &mut Tx, hash: &[u8; 32]) -> StoreResult<JoinToken> {
+    let token = find(tx, hash).await?;
+    tx.run(
+        "UPDATE join_tokens SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left IS NOT NULL",
+        &args![&token.id],
+    )
+    .await?;
+    Ok(token)
+}
+
 pub(super) async fn revoke(tx: &mut Tx, id: &str, act: &Act) -> StoreResult<()> {
     let now = tx.now().await?;
     let touched = tx

@@ -12,7 +12,8 @@ use crate::store::{
     error::{EnrolRefusal, StoreError, StoreResult},
     sidecars::{
         Enrolled, EpochMark, JoinToken, JoinTokenDraft, Redemption, RejectedResource, Resumption, Rollout,
-        Sidecar, SidecarAck, SidecarEvent, SidecarFacts, SidecarHeartbeat, SidecarReport, Sidecars,
+        Sidecar, SidecarAck, SidecarEvent, SidecarFacts, SidecarHeartbeat, SidecarReport, SidecarScope,
+        Sidecars,
     },
     types::{Act, Micros, Revision, Topic},
 };
@@ -101,12 +102,7 @@ async fn first_epoch(tx: &mut Tx) -> StoreResult<u64> {
 }
 
 async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
-    let token = join_tokens::find(tx, &redemption.token_hash).await?;
-    tx.run(
-        "UPDATE join_tokens SET uses_left = uses_left - 1 WHERE id = $1 AND uses_left IS NOT NULL",
-        &args![&token.id],
-    )
-    .await?;
+    let token = join_tokens::spend(tx, &redemption.token_hash).await?;
     let id = match &redemption.sidecar_id {
         Some(id) => id.clone(),
         None => random_id()?,
@@ -117,7 +113,8 @@ async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
     let inserted = tx
         .run(
             "INSERT INTO sidecars (id, namespace, name, labels, version, contract, agents, upstreams, epoch, \
-             renewal_hash, enrolled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+             renewal_hash, enrolled_at, allowed_agents, allowed_upstreams) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
              ON CONFLICT (id) DO NOTHING",
             &args![
                 &id,
@@ -131,6 +128,8 @@ async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
                 epoch,
                 &redemption.renewal_hash,
                 now,
+                to_json("agents", &token.agents)?,
+                to_json("upstreams", &token.upstreams)?,
             ],
         )
         .await?;
@@ -156,7 +155,8 @@ async fn resume(tx: &mut Tx, resumption: &Resumption) -> StoreResult<Enrolled> {
     let now = tx.now().await?;
     let facts = &resumption.facts;
     tx.run(
-        "UPDATE sidecars SET epoch = $2, name = $3, labels = $4, version = $5, contract = $6 WHERE id = $1",
+        "UPDATE sidecars SET epoch = $2, name = $3, labels = $4, version = $5, contract = $6, agents = $7, \
+         upstreams = $8 WHERE id = $1",
         &args![
             id,
             epoch,
@@ -164,18 +164,44 @@ async fn resume(tx: &mut Tx, resumption: &Resumption) -> StoreResult<Enrolled> {
             to_json("labels", &facts.labels)?,
             &facts.version,
             facts.contract,
+            to_json("agents", &resumption.agents)?,
+            to_json("upstreams", &resumption.upstreams)?,
         ],
     )
     .await?;
-    for (column, globs) in [
-        ("agents", &resumption.agents),
-        ("upstreams", &resumption.upstreams),
-    ] {
-        let Some(globs) = globs else { continue };
-        let sql = format!("UPDATE sidecars SET {column} = $2 WHERE id = $1");
-        tx.run(&sql, &args![id, to_json("globs", globs)?]).await?;
+    if let Some(token_hash) = &resumption.token_hash {
+        rescope(tx, id, token_hash).await?;
     }
     begin_epoch(tx, id, epoch, now).await
+}
+
+/// Another join token says from now on what the sidecar may ask for.
+async fn rescope(tx: &mut Tx, id: &str, token_hash: &[u8; 32]) -> StoreResult<()> {
+    let token = join_tokens::spend(tx, token_hash).await?;
+    let rescoped = tx
+        .run(
+            "UPDATE sidecars SET allowed_agents = $2, allowed_upstreams = $3 WHERE id = $1 AND namespace = $4",
+            &args![
+                id,
+                to_json("agents", &token.agents)?,
+                to_json("upstreams", &token.upstreams)?,
+                &token.namespace,
+            ],
+        )
+        .await?;
+    if rescoped == 0 {
+        return Err(StoreError::Conflict {
+            reason: format!(
+                "sidecar {id} is of another namespace than the join token, {}",
+                token.namespace
+            ),
+        });
+    }
+    let details = serde_json::json!({ "sidecar": id, "join_token": token.id });
+    let act = Act::new("mesh.sidecar_enrol", &format!("join token {}", token.id), details)
+        .in_namespace(&token.namespace);
+    acts::append(tx, &act).await?;
+    Ok(())
 }
 
 /// Checks a secret and the tombstone; answers the present epoch.
@@ -247,7 +273,9 @@ async fn check_renewal(tx: &mut Tx, id: &str, epoch: u64, renewal_hash: &[u8; 32
     one(tx, id).await
 }
 
-const SIDECARS: &str = "SELECT s.id, s.namespace, s.name, s.labels, s.version, s.contract, s.agents, s.upstreams, s.epoch, \
+const SIDECARS: &str = "SELECT s.id, s.namespace, s.name, s.labels, s.version, s.contract, s.agents, s.upstreams, \
+     COALESCE(s.allowed_agents, s.agents) AS allowed_agents, \
+     COALESCE(s.allowed_upstreams, s.upstreams) AS allowed_upstreams, s.epoch, \
      s.enrolled_at, s.revoked_at, s.revoked_by, h.seen_at, h.lease_age_ms, h.high_water, h.open_intents, \
      h.stop_sequence, a.generation, a.number, a.apply_us, a.rejected, a.at AS acked_at FROM sidecars s \
      LEFT JOIN heartbeats h ON h.sidecar = s.id AND h.epoch = s.epoch \
@@ -356,6 +384,10 @@ fn sidecar(row: &Row) -> StoreResult<Sidecar> {
         },
         agents: row.list("agents")?,
         upstreams: row.list("upstreams")?,
+        scope: SidecarScope {
+            agents: row.list("allowed_agents")?,
+            upstreams: row.list("allowed_upstreams")?,
+        },
         epoch: row.count("epoch")?,
         enrolled_at: row.int("enrolled_at")?,
         revoked,

@@ -16,6 +16,7 @@ use super::{
 const START: &str = include_str!("../../../../migrations/sqlite/0001_start.sql");
 const CORRECTIONS: &str = include_str!("../../../../migrations/sqlite/0002_corrections.sql");
 const ANSWERS: &str = include_str!("../../../../migrations/sqlite/0003_answers.sql");
+const SCOPES: &str = include_str!("../../../../migrations/sqlite/0004_scopes.sql");
 /// Connections that only read.
 const READERS: u32 = 4;
 
@@ -28,6 +29,7 @@ fn migrations() -> Migrator {
             ("start", START),
             ("corrections", CORRECTIONS),
             ("answers", ANSWERS),
+            ("scopes", SCOPES),
         ])
         .map(migration)
         .collect();
