@@ -9,6 +9,7 @@
 //! assert_eq!(problems[0].to_string(), "config.yaml:1:1 unknown key \"prot\" in the configuration; did you mean \"port\"?");
 //! ```
 
+mod changes;
 mod environment;
 mod load;
 pub mod model;
@@ -20,6 +21,7 @@ mod secret;
 mod tests;
 mod units;
 
+pub use changes::{Change, Program};
 pub use environment::Environment;
 pub use model::Config;
 pub use output::{json_schema, reference_markdown};

@@ -12,6 +12,7 @@
 pub mod api;
 pub mod approvals;
 pub mod auth;
+mod configuration;
 pub mod core;
 pub mod documents;
 mod front;

@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
         }
     };
     let done = match arguments.command {
-        Command::Run(_) => Box::pin(control_plane::run(&config))
+        Command::Run(_) => Box::pin(control_plane::run(&config, file.config.as_deref()))
             .await
             .map_err(|error| Failure::of_run(&error)),
         Command::Migrate(_) => Box::pin(control_plane::migrate(&config))

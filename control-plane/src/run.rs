@@ -1,12 +1,14 @@
 //! A control plane as a process of its own: listeners, TLS, signals.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use config::Config;
+use config::{Change, Config, Environment, Program};
 use net::clock::Clock;
 use net::listen::{self, ListenError};
+use net::reload::Reloads;
 use net::serve::{self, Limits};
 use net::tls::{ServerFiles, ServerTls, TlsError};
 use tokio::net::TcpListener;
@@ -44,19 +46,47 @@ struct Listeners {
 }
 
 /// Runs a control plane until SIGTERM or SIGINT, then drains it. The listeners are opened before anything else is touched.
+/// What can change while it runs is applied on SIGHUP and when `file`, which the configuration was read from, has changed.
 ///
 /// # Errors
 /// When it could not be started; nothing was changed then, but for what [`start`] says.
-pub async fn run(config: &Config) -> Result<(), RunError> {
+pub async fn run(config: &Config, file: Option<&Path>) -> Result<(), RunError> {
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     net::shutdown::on_signal(&shutdown, &tasks).map_err(RunError::Signals)?;
+    let reloads = match file {
+        Some(file) => Some(Reloads::of(file).await.map_err(RunError::Signals)?),
+        None => None,
+    };
     let listeners = open(config).await?;
     let plane = start(Options::from(config)).await?;
-    serve_until(&plane, listeners, config, shutdown).await;
+    tokio::select! {
+        () = serve_until(&plane, listeners, config, shutdown) => {}
+        () = keep_reloaded(&plane, config, reloads) => {}
+    }
     plane.shutdown().await;
     tasks.close();
     tasks.wait().await;
     Ok(())
+}
+
+/// Never returns.
+async fn keep_reloaded(plane: &ControlPlane, config: &Config, reloads: Option<Reloads>) {
+    let Some(reloads) = reloads else {
+        return std::future::pending().await;
+    };
+    let mut current = config.clone();
+    let load = |path: &Path| Config::load_without_upstreams(path, &Environment::of_process());
+    let apply = async |next: Config| {
+        let change = Change::between(&current, &next, Program::ControlPlane);
+        match plane.reload(&current, &next).await {
+            Ok(()) => {
+                tracing::info!(applied = ?change.applied, at_next_start = ?change.at_next_start, "the configuration has changed");
+                current = next;
+            }
+            Err(error) => tracing::error!(%error, "the changed configuration is not applied"),
+        }
+    };
+    reloads.keep(load, apply).await;
 }
 
 async fn open(config: &Config) -> Result<Listeners, RunError> {

@@ -19,6 +19,7 @@ use tonic::transport::Channel;
 
 use crate::approvals::{self, Approvals};
 use crate::auth::{self, AdminToken, AdminTokenError, Sidecars};
+use crate::configuration;
 use crate::core::Core;
 use crate::documents::{self, Directory, Folder};
 use crate::keys::{self, KeyError, KeyRing, MasterKey, MasterKeyError, hex};
@@ -28,7 +29,7 @@ use crate::quotas::Windows;
 use crate::rollout::{self, Rollout};
 use crate::snapshot::{self, Entry, Hub, Primary};
 use crate::stops::Stops;
-use crate::store::desired::{Expected, OriginKind, PolicyDraft};
+
 use crate::store::sidecars::JoinTokenDraft;
 use crate::store::{self, Act, SharedStore, Store, StoreError, StoreResult};
 use crate::traces::{self, Ingest, Marks};
@@ -243,23 +244,8 @@ async fn keep_configuration(
         }
         documents::say(&reading.problems);
     }
-    let body = serde_json::to_value(&options.settings)?;
-    let act = Act::new(
-        "mesh.settings",
-        "configuration",
-        json!({"key": proto::body::FLEET, "value": body}),
-    );
-    store
-        .put_setting(proto::body::FLEET, body, Expected::Any, act)
-        .await?;
-    let inline = options.policies.iter().map(|policy| {
-        let text = serde_json::to_string_pretty(policy)?;
-        documents::draft(policy, &text)
-    });
-    let inline: Vec<PolicyDraft> = inline.collect::<Result<_, _>>()?;
-    let names: Vec<&str> = inline.iter().map(|draft| draft.name.as_str()).collect();
-    let act = Act::new("mesh.policy_edit", "configuration", json!({"policies": names}));
-    store.apply_policies(OriginKind::Inline, inline, act).await?;
+    configuration::keep_settings(store, &options.settings).await?;
+    configuration::keep_policies(store, &options.policies).await?;
     match folder {
         Some((folder, reading, stamp)) => {
             documents::apply(store, reading).await?;
@@ -282,6 +268,14 @@ impl ControlPlane {
     #[must_use]
     pub fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    /// Applies what of a changed configuration can be applied while it runs.
+    ///
+    /// # Errors
+    /// When the store fails; part of it may be in force then, and a later change applies the rest.
+    pub async fn reload(&self, before: &Config, after: &Config) -> Result<(), StartError> {
+        configuration::reload(&*self.core.store, before, after).await
     }
 
     /// The REST API that operators call.

@@ -11,6 +11,7 @@ pub mod host;
 pub mod listen;
 pub mod outbound;
 pub mod problem;
+pub mod reload;
 pub mod serve;
 pub mod shutdown;
 pub mod tls;

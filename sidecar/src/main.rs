@@ -49,7 +49,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
-    match Box::pin(sidecar::run(&config)).await {
+    match Box::pin(sidecar::run(&config, file.config.as_deref())).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&error.to_string());

@@ -9,7 +9,8 @@ use tools::model::{Tool, ToolKind};
 use crate::control::{Catalogue, Control, PublishedTool};
 use crate::registry::{PublishedCatalogue, Registry};
 
-/// Publishes each catalogue when it is first read and at each change, until `stop`.
+/// Publishes each catalogue when it is first read and at each change, and an empty one in place of what is no longer served, until
+/// `stop`.
 pub(crate) async fn follow(registry: Registry, control: Control, stop: CancellationToken) {
     let mut published = registry.published();
     let mut told: Vec<(Arc<Vec<Arc<Tool>>>, String)> = Vec::new();
@@ -22,6 +23,15 @@ pub(crate) async fn follow(registry: Registry, control: Control, stop: Cancellat
             if !is_told {
                 control.publish(as_published(catalogue));
             }
+        }
+        for (_, upstream) in told
+            .iter()
+            .filter(|(_, upstream)| !now.keys().any(|name| name.as_str() == upstream))
+        {
+            control.publish(Catalogue {
+                upstream: upstream.clone(),
+                tools: Vec::new(),
+            });
         }
         told = now
             .values()

@@ -1,18 +1,20 @@
 //! A sidecar as a process of its own: its listener, and its end on a signal.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use config::Config;
+use config::{Change, Config, Environment, Program};
 use net::clock::Clock;
 use net::listen::{self, ListenError};
+use net::reload::Reloads;
 use net::serve::{self, Limits};
 use net::tls::{ServerFiles, ServerTls, TlsError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::link_thread::LinkThread;
-use crate::start::{Options, StartError, start};
+use crate::start::{Options, Sidecar, StartError, start};
 
 /// Why the process ends with an error.
 #[derive(Debug, thiserror::Error)]
@@ -34,14 +36,19 @@ pub enum RunError {
     Signals(#[source] io::Error),
 }
 
-/// Serves agents until SIGTERM or SIGINT, then drains. Calls are served on the current runtime, which is meant to have one
+/// Serves agents until SIGTERM or SIGINT, then drains. What can change while it runs is applied on SIGHUP and when `file`, which the
+/// configuration was read from, has changed. Calls are served on the current runtime, which is meant to have one
 /// thread only; the link to the control plane has a thread of its own.
 ///
 /// # Errors
 /// When the sidecar cannot start or its address cannot be bound; nothing is served then.
-pub async fn run(config: &Config) -> Result<(), RunError> {
+pub async fn run(config: &Config, file: Option<&Path>) -> Result<(), RunError> {
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     net::shutdown::on_signal(&shutdown, &tasks).map_err(RunError::Signals)?;
+    let reloads = match file {
+        Some(file) => Some(Reloads::of(file).await.map_err(RunError::Signals)?),
+        None => None,
+    };
     let tls = match (&config.tls.cert_file, &config.tls.key_file) {
         (Some(cert_file), Some(key_file)) => {
             let files = ServerFiles {
@@ -78,10 +85,29 @@ pub async fn run(config: &Config) -> Result<(), RunError> {
         sidecar.begin_shutdown();
         closing.cancel();
     };
-    tokio::join!(serving, ending);
+    tokio::select! {
+        _ = async { tokio::join!(serving, ending) } => {}
+        () = keep_reloaded(&sidecar, config, reloads) => {}
+    }
     sidecar.shutdown().await;
     drop(link);
     tasks.close();
     tasks.wait().await;
     Ok(())
+}
+
+/// Never returns.
+async fn keep_reloaded(sidecar: &Sidecar, config: &Config, reloads: Option<Reloads>) {
+    let Some(reloads) = reloads else {
+        return std::future::pending().await;
+    };
+    let mut current = config.clone();
+    let load = |path: &Path| Config::load(path, &Environment::of_process());
+    let apply = async |next: Config| {
+        let change = Change::between(&current, &next, Program::Sidecar);
+        let upstreams = sidecar.reload(&next);
+        tracing::info!(?upstreams, at_next_start = ?change.at_next_start, "the configuration has changed");
+        current = next;
+    };
+    reloads.keep(load, apply).await;
 }

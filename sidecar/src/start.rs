@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::settings;
 use crate::spool::{Spool, SpoolError};
-use crate::upstream::Upstreams;
+use crate::upstream::{Applied, Upstreams};
 use crate::{agent, control, publish};
 
 /// Legacy sessions at once.
@@ -158,16 +158,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     tasks.spawn(gate.watch());
     tasks.spawn(publish::follow(registry, control.clone(), stop.clone()));
     tasks.spawn(end_idle_sessions(Arc::clone(&state)));
-    for upstream in upstreams.iter() {
-        let following = hub::follow(Arc::clone(&state), upstream);
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = following => {}
-            }
-        });
-    }
+    tasks.spawn(pass_notices_on(Arc::clone(&state), Arc::clone(&upstreams)));
     Ok(Sidecar {
         router: agent::router(Arc::clone(&state), AllowedHosts::new(&config.listen.hosts)),
         state,
@@ -178,6 +169,14 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         stop,
         drain: config.drain.seconds,
     })
+}
+
+async fn pass_notices_on(state: Arc<AgentState>, upstreams: Arc<Upstreams>) {
+    let following = upstreams.beside_each(|upstream| hub::follow(Arc::clone(&state), upstream), |_| ());
+    tokio::select! {
+        () = state.shutdown.cancelled() => {}
+        () = following => {}
+    }
 }
 
 async fn end_idle_sessions(state: Arc<AgentState>) {
@@ -206,6 +205,14 @@ impl Sidecar {
     /// The gate.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.state.gate
+    }
+
+    /// Applies what of a changed configuration can be applied while it runs: which upstreams there are.
+    pub fn reload(&self, config: &Config) -> Applied {
+        let specs = settings::upstreams(config);
+        self.control
+            .serve_upstreams(specs.iter().map(|spec| spec.name().to_string()).collect());
+        self.upstreams.apply(specs)
     }
 
     /// Begins the end: long streams close and waits for people end, so that a listener can drain; calls in flight go on.

@@ -58,7 +58,7 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
         )));
     }
     let upstreams = Upstreams::start(specs);
-    let read = futures_util::future::join_all(upstreams.iter().map(read)).await;
+    let read = futures_util::future::join_all(upstreams.all().iter().map(read)).await;
     upstreams.shutdown().await;
     let (found, missing) = sorted(read);
     for problem in &missing {

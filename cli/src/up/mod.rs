@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, Environment};
+use config::{Change, Config, Environment, Program};
 use control_plane::ControlPlane;
 use http::HeaderMap;
 use net::clock::Clock;
+use net::reload::Reloads;
 use net::serve::{self, Limits};
 use net::tls::{ServerFiles, ServerTls};
 use sidecar::Sidecar;
@@ -40,6 +41,7 @@ const LOCK_FILE: &str = "up.lock";
 pub(crate) struct Up {
     control_plane: Arc<ControlPlane>,
     sidecar: Sidecar,
+    config: Config,
     address: SocketAddr,
     scheme: &'static str,
     running_file: PathBuf,
@@ -59,9 +61,13 @@ pub(crate) async fn run(global: &Global, args: UpArgs) -> Result<(), CliError> {
         .init();
     let (signal, tasks) = (CancellationToken::new(), TaskTracker::new());
     net::shutdown::on_signal(&signal, &tasks)?;
+    let reloads = Reloads::of(&args.config).await?;
     let up = Up::start(&args.config, global.data_dir.as_deref(), None).await?;
     output::line(&format!("toolgate is up at {}", up.url()))?;
-    signal.cancelled().await;
+    tokio::select! {
+        () = signal.cancelled() => {}
+        () = up.keep_reloaded(reloads) => {}
+    }
     up.shutdown().await;
     tasks.close();
     tasks.wait().await;
@@ -108,6 +114,7 @@ impl Up {
         let up = Self {
             control_plane,
             sidecar,
+            config,
             address,
             scheme,
             running_file,
@@ -117,6 +124,29 @@ impl Up {
         };
         up.announce()?;
         Ok(up)
+    }
+
+    /// Applies what can be applied of a configuration file that has changed. Never returns.
+    async fn keep_reloaded(&self, reloads: Reloads) {
+        let mut current = self.config.clone();
+        let data_dir = &self.config.data_dir;
+        let load = |path: &Path| {
+            let mut config = Config::load(path, &Environment::of_process())?;
+            // As at the start, the command line wins.
+            config.data_dir.clone_from(data_dir);
+            Ok::<_, Vec<config::Problem>>(config)
+        };
+        let apply = async |next: Config| {
+            let change = Change::between(&current, &next, Program::Both);
+            if let Err(error) = self.control_plane.reload(&current, &next).await {
+                tracing::error!(%error, "the changed configuration is not applied");
+                return;
+            }
+            let upstreams = self.sidecar.reload(&next);
+            tracing::info!(applied = ?change.applied, ?upstreams, at_next_start = ?change.at_next_start, "the configuration has changed");
+            current = next;
+        };
+        reloads.keep(load, apply).await;
     }
 
     /// Where agents and operators reach it.

@@ -26,7 +26,7 @@ macro_rules! section {
         $(check $check:path)?
     ) => {
         $(#[doc = $about])+
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
             $( $(#[doc = $key_about])+ pub $key: $type, )+
         }
@@ -63,6 +63,14 @@ macro_rules! section {
         }
 
         impl $name {
+            /// The keys whose values are not the same in both.
+            #[allow(dead_code, reason = "only some sections are compared key by key")]
+            pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
+                let mut keys = Vec::new();
+                $( if self.$key != other.$key { keys.push(stringify!($key)); } )+
+                keys
+            }
+
             fn read_keys(
                 value: Option<&policy::yaml::Value>,
                 reading: &$crate::schema::Reading<'_>,

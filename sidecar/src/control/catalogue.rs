@@ -82,6 +82,11 @@ impl Shelf {
 
     fn published(&self, catalogue: &Arc<Catalogue>, answer: Published) {
         self.done(catalogue);
+        if catalogue.tools.is_empty() {
+            // Nobody needs to hear again that there is nothing.
+            self.lock()
+                .retain(|_, (newest, is_published)| !(*is_published && newest.tools.is_empty()));
+        }
         self.answers.send_modify(|answers| {
             answers.insert(catalogue.upstream.clone(), Arc::new(answer));
         });

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::backoff::Backoff;
+use policy::glob::Glob;
 use proto::v1;
 use proto::v1::enrol_request::{Proof, Resume};
 use proto::v1::enrolment_client::EnrolmentClient;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -42,6 +44,8 @@ pub(super) struct Enrolment {
     shared: Arc<Shared>,
     join: Option<JoinProof>,
     info: v1::SidecarInfo,
+    /// What is asked for, as far as it has been.
+    upstreams: watch::Receiver<Vec<String>>,
     credentials: Option<Credentials>,
 }
 
@@ -54,9 +58,10 @@ impl Enrolment {
             min_contract: proto::MIN_CONTRACT,
             max_contract: proto::MAX_CONTRACT,
             agents: options.agents.clone(),
-            upstreams: options.upstreams.clone(),
+            upstreams: Vec::new(),
         };
         Self {
+            upstreams: shared.upstreams.subscribe(),
             shared,
             join: options.join.clone(),
             info,
@@ -152,7 +157,10 @@ impl Enrolment {
     async fn enrol(&mut self, proof: Result<Proof, String>) -> Result<Duration, Failure> {
         let request = v1::EnrolRequest {
             proof: Some(proof.map_err(Failure::Other)?),
-            info: Some(self.info.clone()),
+            info: Some(v1::SidecarInfo {
+                upstreams: self.upstreams.borrow_and_update().clone(),
+                ..self.info.clone()
+            }),
         };
         let response = within(self.client().enrol(request)).await?;
         self.adopt(response).await
@@ -244,8 +252,16 @@ impl Enrolment {
     async fn renew(&mut self, first: Duration) {
         let mut wait = first;
         let mut backoff = Backoff::default();
+        let mut upstreams = self.upstreams.clone();
         loop {
+            let covered = self.covered();
             tokio::select! {
+                () = until_uncovered(&mut upstreams, &covered) => {
+                    if let Some(next) = self.widen(&mut backoff, &mut upstreams).await {
+                        wait = next;
+                    }
+                    continue;
+                }
                 () = tokio::time::sleep(wait) => {}
                 // A little later, so that a credential that is refused again and again does not spin.
                 () = self.shared.renew_now.notified() => backoff.wait().await,
@@ -276,6 +292,38 @@ impl Enrolment {
         }
     }
 
+    /// Enrols again for upstreams that the credential does not cover; refused, this sidecar goes on with what it has. Answers when to renew.
+    async fn widen(
+        &mut self,
+        backoff: &mut Backoff,
+        upstreams: &mut watch::Receiver<Vec<String>>,
+    ) -> Option<Duration> {
+        let proof = self.proof();
+        match self.enrol(proof).await {
+            Ok(next) => Some(next),
+            Err(Failure::Status(status)) if is_refusal(&status) => {
+                tracing::error!(code = ?status.code(), reason = status.message(),
+                    "the control plane refuses the new upstreams; give this sidecar a join token that allows them");
+                None
+            }
+            Err(failure) => {
+                tracing::warn!(?failure, "the new upstreams are not asked for yet");
+                backoff.wait().await;
+                upstreams.mark_changed();
+                None
+            }
+        }
+    }
+
+    /// Globs over the upstreams that the credential covers.
+    fn covered(&self) -> Vec<Glob> {
+        let upstreams = self
+            .credentials
+            .iter()
+            .flat_map(|credentials| &credentials.upstreams);
+        upstreams.filter_map(|glob| glob.parse().ok()).collect()
+    }
+
     async fn renew_once(&mut self) -> Result<Duration, Failure> {
         let identity = self.shared.identity.load_full();
         let epoch = identity.map_or(0, |identity| identity.epoch);
@@ -299,6 +347,19 @@ impl Enrolment {
         self.publish(epoch);
         Ok(renew_after(&credential))
     }
+}
+
+/// Waits until upstreams change to some that no glob covers.
+async fn until_uncovered(upstreams: &mut watch::Receiver<Vec<String>>, covered: &[Glob]) {
+    while upstreams.changed().await.is_ok() {
+        let names = upstreams.borrow_and_update();
+        let is_covered = |name: &String| covered.iter().any(|glob| glob.matches(name));
+        if !names.iter().all(is_covered) {
+            return;
+        }
+    }
+    // INVARIANT: what is shared holds the sender, so the loop does not end.
+    std::future::pending::<()>().await;
 }
 
 /// Two thirds of the credential's life, a tenth of it jittered away.

@@ -94,6 +94,7 @@ impl Control {
             state: watch::Sender::new(LinkState::Connecting { last_error: None }),
             renew_now: Notify::new(),
             reconfigured: Notify::new(),
+            upstreams: watch::Sender::new(options.upstreams.clone()),
             is_delivering: watch::Sender::new(false),
         });
         let view = restore(&shared, credentials.as_ref());
@@ -215,6 +216,16 @@ impl Control {
     /// The database's time in Unix microseconds, mapped onto the boot clock; never earlier than it really is.
     pub fn database_now(&self) -> i64 {
         self.inner.shared.in_force.database_now()
+    }
+
+    /// These upstreams are published from now on. What the credential does not cover is asked for by enrolling again.
+    pub fn serve_upstreams(&self, names: Vec<String>) {
+        self.inner.shared.upstreams.send_if_modified(|known| {
+            let is_new = *known != names;
+            *known = names;
+            is_new
+        });
+        self.reconfigured();
     }
 
     /// Configuration or token files may have changed: tries again what was refused for good.

@@ -53,6 +53,8 @@ pub(super) struct Shared {
     pub(super) renew_now: Notify,
     /// Configuration may have changed.
     pub(super) reconfigured: Notify,
+    /// Names of the upstreams that are published; changes are asked for at once where the credential does not cover them.
+    pub(super) upstreams: watch::Sender<Vec<String>>,
     /// Whether records are being delivered.
     pub(super) is_delivering: watch::Sender<bool>,
 }

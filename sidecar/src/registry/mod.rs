@@ -87,17 +87,18 @@ impl Registry {
     }
 
     /// Serves what these upstreams declare, until `stop`.
-    pub fn follow(&self, upstreams: &Upstreams, tasks: &TaskTracker, stop: &CancellationToken) {
-        for upstream in upstreams.iter() {
-            let following = self.clone().follow_one(upstream.clone());
-            let stop = stop.clone();
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = following => {}
-                    () = stop.cancelled() => {}
-                }
-            });
-        }
+    pub fn follow(&self, upstreams: &Arc<Upstreams>, tasks: &TaskTracker, stop: &CancellationToken) {
+        let (registry, stop, upstreams) = (self.clone(), stop.clone(), Arc::clone(upstreams));
+        tasks.spawn(async move {
+            let following = upstreams.beside_each(
+                |upstream| registry.clone().follow_one(upstream.clone()),
+                |name| registry.forget(name),
+            );
+            tokio::select! {
+                () = following => {}
+                () = stop.cancelled() => {}
+            }
+        });
     }
 
     async fn follow_one(self, upstream: Upstream) {
@@ -149,9 +150,27 @@ impl Registry {
             };
             known.published.insert(upstream, catalogue);
         }
+        self.serve(&known, !has_same_tools);
+    }
+
+    /// Serves nothing of an upstream any more.
+    pub fn forget(&self, upstream: &str) {
+        let Ok(upstream) = UpstreamName::try_from(upstream) else {
+            return;
+        };
+        let mut known = self.lock();
+        let had_tools = known.published.remove(&upstream).is_some();
+        if known.offered.remove(&upstream).is_none() && !had_tools {
+            return;
+        }
+        self.serve(&known, had_tools);
+    }
+
+    /// Serves what is known now.
+    fn serve(&self, known: &Known, is_published_anew: bool) {
         let corrections = Arc::clone(&self.inner.served.load().corrections);
-        self.inner.served.store(Arc::new(Served::of(&known, corrections)));
-        if !has_same_tools {
+        self.inner.served.store(Arc::new(Served::of(known, corrections)));
+        if is_published_anew {
             self.inner
                 .published_watch
                 .send_replace(Arc::new(known.published.clone()));

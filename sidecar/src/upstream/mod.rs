@@ -3,6 +3,7 @@
 //! [`Upstreams`] owns one supervised connection per configured upstream. [`Upstream::call`] forwards one call and
 //! passes the answer on as the raw bytes that came back; [`Upstream::catalogue`] is what the upstream declared.
 
+mod beside;
 mod call;
 mod catalogue;
 mod error;
@@ -25,4 +26,4 @@ pub use notice::Notice;
 pub use retry::RetryPolicy;
 pub use spec::{HttpSpec, SourceSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
 pub use state::{Connection, UpstreamState};
-pub use upstreams::{Upstream, Upstreams};
+pub use upstreams::{Applied, Upstream, Upstreams};

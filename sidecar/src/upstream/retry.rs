@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// When a connection to an upstream is tried again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// First wait for an upstream that could not be reached at start; it doubles with each failure.
     pub first: Duration,

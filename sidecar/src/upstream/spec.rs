@@ -10,7 +10,7 @@ use config::model::Transport;
 use super::retry::RetryPolicy;
 
 /// One configured source of tools, of whichever kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SourceSpec {
     /// An MCP server.
     Mcp(UpstreamSpec),
@@ -42,7 +42,7 @@ impl From<UpstreamSpec> for SourceSpec {
 }
 
 /// One MCP server that is configured as an upstream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamSpec {
     /// Its name, the prefix of its tools.
     pub name: Arc<str>,
@@ -96,7 +96,7 @@ impl UpstreamSpec {
 }
 
 /// How an upstream is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
     /// A child process that speaks over its standard streams.
     Stdio(StdioSpec),
@@ -105,7 +105,7 @@ pub enum TransportSpec {
 }
 
 /// A child process that is an MCP server. Its arguments and environment may hold secrets and are never shown.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct StdioSpec {
     /// The program.
     pub command: String,
@@ -127,7 +127,7 @@ pub struct HttpSpec {
 }
 
 /// Bounds of an upstream's messages and calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamLimits {
     /// The largest message, either way.
     pub message_bytes: usize,
@@ -176,6 +176,13 @@ pub enum SpecError {
         /// The header.
         name: String,
     },
+}
+
+/// How TLS is done is no part of the configuration, and is not compared.
+impl PartialEq for HttpSpec {
+    fn eq(&self, other: &Self) -> bool {
+        self.url == other.url && self.headers == other.headers
+    }
 }
 
 impl fmt::Debug for StdioSpec {

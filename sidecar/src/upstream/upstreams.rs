@@ -1,8 +1,9 @@
 //! All upstreams of a sidecar.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -89,68 +90,164 @@ impl Upstream {
     }
 }
 
-/// All upstreams of a sidecar. Dropping it ends their connections and child processes.
+/// All upstreams of a sidecar; which they are can change. Dropping it ends their connections and child processes.
 #[derive(Debug)]
 pub struct Upstreams {
-    by_name: BTreeMap<Arc<str>, Upstream>,
+    running: ArcSwap<Running>,
+    changes: watch::Sender<u64>,
+    /// Held while the set is changed.
+    turn: Mutex<()>,
     tasks: TaskTracker,
     stop: CancellationToken,
+}
+
+/// The upstreams of one moment, by name.
+pub(super) type Running = BTreeMap<Arc<str>, Entry>;
+
+/// An upstream and what ends it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Another one each time that an upstream is begun, whatever its name.
+    pub(super) number: u64,
+    pub(super) upstream: Upstream,
+    spec: Option<Arc<SourceSpec>>,
+    stop: CancellationToken,
+}
+
+/// How a set of upstreams changed; names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Those that were not there before.
+    pub added: Vec<Arc<str>>,
+    /// Those that are begun anew, since they are configured differently.
+    pub changed: Vec<Arc<str>>,
+    /// Those that are ended.
+    pub removed: Vec<Arc<str>>,
 }
 
 impl Upstreams {
     /// Starts to connect to all of them; returns at once. Must be called within a runtime.
     #[must_use]
     pub fn start(specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Self {
-        let tasks = TaskTracker::new();
-        let stop = CancellationToken::new();
-        let by_name = specs
-            .into_iter()
-            .map(|spec| {
-                let spec = spec.into();
-                let name = Arc::clone(spec.name());
-                let kind = match spec {
-                    SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &tasks, &stop)),
-                };
-                (name, Upstream { kind })
-            })
-            .collect();
-        Self { by_name, tasks, stop }
+        let upstreams = Self::of(Running::new());
+        upstreams.apply(specs);
+        upstreams
+    }
+
+    fn of(running: Running) -> Self {
+        Self {
+            running: ArcSwap::from_pointee(running),
+            changes: watch::Sender::new(0),
+            turn: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// Upstreams whose answers a test scripts.
     #[cfg(test)]
     #[allow(dead_code, reason = "for the tests of whichever room forwards calls")]
     pub(crate) fn scripted(all: impl IntoIterator<Item = super::scripted::Scripted>) -> Self {
-        let by_name = all
+        let entry = |scripted: super::scripted::Scripted| {
+            let name = Arc::clone(scripted.name());
+            let entry = Entry {
+                number: 0,
+                upstream: Upstream {
+                    kind: Kind::Scripted(Arc::new(scripted)),
+                },
+                spec: None,
+                stop: CancellationToken::new(),
+            };
+            (name, entry)
+        };
+        Self::of(all.into_iter().map(entry).collect())
+    }
+
+    /// These are the upstreams from now on: what is new is connected to, what is configured as before goes on undisturbed, and what is
+    /// no longer there is ended with the calls that it has. Returns at once; must be called within a runtime.
+    pub fn apply(&self, specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Applied {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.running.load_full();
+        let specs: BTreeMap<Arc<str>, SourceSpec> = specs
             .into_iter()
-            .map(|scripted| {
-                let name = Arc::clone(scripted.name());
-                let kind = Kind::Scripted(Arc::new(scripted));
-                (name, Upstream { kind })
+            .map(|spec| {
+                let spec: SourceSpec = spec.into();
+                (Arc::clone(spec.name()), spec)
             })
             .collect();
-        Self {
-            by_name,
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
+        let goes_on = |name: &Arc<str>, entry: &Entry| {
+            entry
+                .spec
+                .as_deref()
+                .is_some_and(|spec| specs.get(name) == Some(spec))
+        };
+        let mut applied = Applied::default();
+        let mut now = Running::new();
+        for (name, entry) in before.iter() {
+            if goes_on(name, entry) {
+                now.insert(Arc::clone(name), entry.clone());
+                continue;
+            }
+            entry.stop.cancel();
+            if !specs.contains_key(name) {
+                applied.removed.push(Arc::clone(name));
+            }
+        }
+        let mut number = *self.changes.borrow();
+        for (name, spec) in specs.into_iter() {
+            if now.contains_key(&name) {
+                continue;
+            }
+            if before.contains_key(&name) {
+                applied.changed.push(Arc::clone(&name));
+            } else {
+                applied.added.push(Arc::clone(&name));
+            }
+            number += 1;
+            now.insert(name, self.begin(number, spec));
+        }
+        self.running.store(Arc::new(now));
+        self.changes.send_replace(number + 1);
+        applied
+    }
+
+    fn begin(&self, number: u64, spec: SourceSpec) -> Entry {
+        let stop = self.stop.child_token();
+        let kept = Arc::new(spec.clone());
+        let kind = match spec {
+            SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &self.tasks, &stop)),
+        };
+        Entry {
+            number,
+            upstream: Upstream { kind },
+            spec: Some(kept),
+            stop,
         }
     }
 
     /// The upstream called `name`.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Upstream> {
-        self.by_name.get(name)
+    pub fn get(&self, name: &str) -> Option<Upstream> {
+        let running = self.running.load();
+        running.get(name).map(|entry| entry.upstream.clone())
     }
 
     /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Upstream> {
-        self.by_name.values()
+    #[must_use]
+    pub fn all(&self) -> Vec<Upstream> {
+        let running = self.running.load();
+        running.values().map(|entry| entry.upstream.clone()).collect()
     }
 
     /// The state of each, by name.
     #[must_use]
     pub fn states(&self) -> Vec<UpstreamState> {
-        self.iter().map(Upstream::state).collect()
+        self.all().iter().map(Upstream::state).collect()
+    }
+
+    /// Those of this moment, and a sign of each change after it.
+    pub(super) fn watched(&self) -> (watch::Receiver<u64>, impl Fn() -> Arc<Running>) {
+        (self.changes.subscribe(), || self.running.load_full())
     }
 
     /// Ends all connections and child processes, and waits until they are gone.

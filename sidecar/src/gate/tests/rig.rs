@@ -276,8 +276,8 @@ async fn routes(
         metrics,
         shutdown: stop,
     });
-    for upstream in gate.upstreams().iter() {
-        following.spawn(hub::follow(Arc::clone(&state), upstream));
+    for upstream in gate.upstreams().all() {
+        following.spawn(hub::follow(Arc::clone(&state), &upstream));
     }
     (gate, crate::agent::router(state, AllowedHosts::default()))
 }
