@@ -20,9 +20,9 @@ section! {
         args: Vec<Secret> as Vec<Literal>,
         /// Variables added to the sidecar's own environment (stdio), taken literally.
         env: BTreeMap<String, Secret> as BTreeMap<String, Literal>,
-        /// Its address (streamable-http).
+        /// Its address (streamable-http, sse).
         url: Option<String> as Option<HttpUrl>,
-        /// Headers of every request (streamable-http). `${VAR}` is replaced from the environment.
+        /// Headers of every request (streamable-http, sse). `${VAR}` is replaced from the environment.
         headers: BTreeMap<String, Secret> as Headers,
         /// Whether it is told which agent calls, in `_meta` of `tools/call`.
         forward_identity: bool = "false",
@@ -38,16 +38,17 @@ choice! {
     Transport {
         /// A child process, by its standard input and output.
         Stdio = "stdio",
+        /// HTTP as the first revision had it: one event stream, and an address for messages that it names.
+        Sse = "sse",
         /// HTTP, one request each.
         StreamableHttp = "streamable-http",
     }
-    planned { "sse" }
 }
 
 fn transport_fits(server: &McpServer, keys: &Keys<'_, '_>) {
     let (needed, foreign): (_, &[&str]) = match server.transport {
         Transport::Stdio => ("command", &["url", "headers"]),
-        Transport::StreamableHttp => ("url", &["command", "args", "env"]),
+        Transport::Sse | Transport::StreamableHttp => ("url", &["command", "args", "env"]),
     };
     let transport = server.transport.as_str();
     if !keys.has(needed) {

@@ -211,7 +211,7 @@ fn the_json_schema_names_every_key_and_refuses_others() {
     assert_eq!(server["required"], serde_json::json!(["name", "transport"]));
     assert_eq!(
         server["properties"]["transport"]["oneOf"][1]["const"],
-        "streamable-http"
+        "sse"
     );
     assert!(schema["properties"].get("cli_tools").is_none());
 }

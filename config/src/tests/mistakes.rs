@@ -76,11 +76,6 @@ fn what_is_not_built_yet_is_an_error_that_says_so() {
             "1:10",
             "retention_days is not available in this version; remove it",
         ),
-        (
-            "mcp_servers: [{name: a, transport: sse, url: 'http://x/'}]",
-            "1:36",
-            "transport: sse is not available in this version",
-        ),
     ] {
         assert_eq!(problems(text), [format!("c.yaml:{place} {key}")]);
     }

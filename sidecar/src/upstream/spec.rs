@@ -66,6 +66,11 @@ impl UpstreamSpec {
                 .map(|(name, value)| (name.clone(), value.expose().to_owned()))
                 .collect()
         };
+        let http = || HttpSpec {
+            url: server.url.clone().unwrap_or_default(),
+            headers: exposed(&server.headers),
+            tls: None,
+        };
         let transport = match server.transport {
             Transport::Stdio => TransportSpec::Stdio(StdioSpec {
                 command: server.command.clone().unwrap_or_default(),
@@ -76,11 +81,8 @@ impl UpstreamSpec {
                     .collect(),
                 env: exposed(&server.env),
             }),
-            Transport::StreamableHttp => TransportSpec::StreamableHttp(HttpSpec {
-                url: server.url.clone().unwrap_or_default(),
-                headers: exposed(&server.headers),
-                tls: None,
-            }),
+            Transport::Sse => TransportSpec::Sse(http()),
+            Transport::StreamableHttp => TransportSpec::StreamableHttp(http()),
         };
         Self {
             name: server.name.as_str().into(),
@@ -100,6 +102,8 @@ impl UpstreamSpec {
 pub enum TransportSpec {
     /// A child process that speaks over its standard streams.
     Stdio(StdioSpec),
+    /// An event stream over HTTP, and POSTs to an address that it names.
+    Sse(HttpSpec),
     /// An HTTP endpoint.
     StreamableHttp(HttpSpec),
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sidecar::upstream::{UpstreamError, UpstreamSpec};
 
-use crate::fixture::{Answers, HttpFixture, HttpOptions, Style};
+use crate::fixture::{Answers, HttpFixture, HttpOptions, SseFixture, SseOptions, Style};
 use crate::support::*;
 
 async fn a_bound_is_a_clear_error(mut spec: UpstreamSpec) {
@@ -59,6 +59,13 @@ async fn a_message_beyond_the_bound_is_a_clear_error_over_http() {
         .await;
         a_bound_is_a_clear_error(http(&server.url())).await;
     }
+}
+
+#[tokio::test]
+async fn a_message_beyond_the_bound_is_a_clear_error_over_sse_and_the_stream_goes_on() {
+    let server = SseFixture::start(SseOptions::default()).await;
+    a_bound_is_a_clear_error(sse(&server.url())).await;
+    assert_eq!(server.opened().len(), 1);
 }
 
 #[tokio::test]

@@ -12,5 +12,6 @@
 mod fixture;
 mod http;
 mod limits;
+mod sse;
 mod stdio;
 mod support;

@@ -62,6 +62,14 @@ pub fn http(url: &str) -> UpstreamSpec {
     }))
 }
 
+pub fn sse(url: &str) -> UpstreamSpec {
+    let mut spec = http(url);
+    if let TransportSpec::StreamableHttp(http) = spec.transport {
+        spec.transport = TransportSpec::Sse(http);
+    }
+    spec
+}
+
 /// Starts one upstream and waits until it is connected.
 pub async fn connected(spec: UpstreamSpec) -> (Upstreams, Upstream) {
     let upstreams = Upstreams::start(vec![spec]);

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::handshake;
 use super::http::HttpLink;
 use super::http::endpoint::Endpoint;
+use super::http::legacy_sse;
 use super::link::Link;
 use super::session::Session;
 use super::stdio::StdioLink;
@@ -58,7 +59,7 @@ impl Supervisor {
     ) -> Result<Self, (Arc<McpUpstream>, SpecError)> {
         let endpoint = match &upstream.spec.transport {
             TransportSpec::Stdio(_) => None,
-            TransportSpec::StreamableHttp(http) => match Endpoint::new(http) {
+            TransportSpec::Sse(http) | TransportSpec::StreamableHttp(http) => match Endpoint::new(http) {
                 Ok(endpoint) => Some(Arc::new(endpoint)),
                 Err(error) => return Err((upstream, error)),
             },
@@ -131,7 +132,15 @@ impl Supervisor {
                 notices,
                 &self.tasks,
             ))),
-            (TransportSpec::StreamableHttp(_), None) => {
+            (TransportSpec::Sse(_), Some(endpoint)) => Ok(Link::Stdio(legacy_sse::start(
+                name,
+                Arc::clone(endpoint),
+                limits,
+                notices,
+                &self.tasks,
+                &self.stop,
+            ))),
+            (TransportSpec::Sse(_) | TransportSpec::StreamableHttp(_), None) => {
                 Err(Failure::Unreachable("it has no endpoint".to_owned()))
             }
         }
@@ -139,7 +148,9 @@ impl Supervisor {
 
     async fn open(&mut self, link: &Link) -> Result<Arc<Session>, Failure> {
         let limits = &self.upstream.spec.limits;
-        let opened = match handshake::open(link, limits, self.probes).await {
+        // What speaks the oldest transport is of the legacy era.
+        let probes = self.probes && !matches!(self.upstream.spec.transport, TransportSpec::Sse(_));
+        let opened = match handshake::open(link, limits, probes).await {
             Ok(opened) => opened,
             Err(failure) => {
                 self.probes = !(self.probes && matches!(failure, Failure::Lost(_)));

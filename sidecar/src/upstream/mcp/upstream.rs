@@ -98,6 +98,7 @@ impl McpUpstream {
             name: Arc::clone(&self.spec.name),
             transport: match self.spec.transport {
                 TransportSpec::Stdio(_) => "stdio",
+                TransportSpec::Sse(_) => "sse",
                 TransportSpec::StreamableHttp(_) => "streamable-http",
             },
             connection,

@@ -125,11 +125,21 @@ impl Endpoint {
 
     /// Where a `Location` leads; none when that is another origin.
     pub(super) fn redirected(&self, location: &HeaderValue) -> Option<PathAndQuery> {
-        let location = location.to_str().ok()?;
-        if location.starts_with('/') && !location.starts_with("//") {
-            return location.parse().ok();
+        self.within(location.to_str().ok()?)
+    }
+
+    /// What a reference means at this endpoint; none when that is another origin.
+    pub(super) fn within(&self, reference: &str) -> Option<PathAndQuery> {
+        if reference.starts_with("//") || reference.starts_with('\\') {
+            return None;
         }
-        let uri: Uri = location.parse().ok()?;
+        if reference.starts_with('/') {
+            return reference.parse().ok();
+        }
+        let Some((_, rest)) = reference.split_once("://") else {
+            return self.beside(reference);
+        };
+        let uri: Uri = reference.parse().ok().filter(|_| !rest.is_empty())?;
         let (scheme, default_port) = match self.scheme {
             Scheme::Plain => ("http", 80),
             Scheme::Tls(..) => ("https", 443),
@@ -145,6 +155,22 @@ impl Endpoint {
                 .cloned()
                 .unwrap_or(PathAndQuery::from_static("/"))
         })
+    }
+}
+
+impl Endpoint {
+    /// A relative reference, without dot segments.
+    fn beside(&self, reference: &str) -> Option<PathAndQuery> {
+        let path = self.target.path();
+        let reference = reference.strip_prefix("./").unwrap_or(reference);
+        if reference.is_empty() || reference.contains("../") {
+            return None;
+        }
+        let folder = match reference.strip_prefix('?') {
+            Some(_) => path,
+            None => path.rfind('/').and_then(|end| path.get(..=end))?,
+        };
+        format!("{folder}{reference}").parse().ok()
     }
 }
 
@@ -198,6 +224,28 @@ mod tests {
             "https://localhost:9070/mcp",
             "http://evil.example:9070/",
             "http://localhost:9070@evil.example/",
+        ] {
+            assert_eq!(to(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_reference_means_what_it_means_beside_the_endpoint() {
+        let here = endpoint("http://localhost:9070/a/sse?x=1").unwrap();
+        let to = |reference: &str| here.within(reference).map(|path| path.to_string());
+        assert_eq!(to("/messages?s=1").as_deref(), Some("/messages?s=1"));
+        assert_eq!(to("messages?s=1").as_deref(), Some("/a/messages?s=1"));
+        assert_eq!(to("./messages").as_deref(), Some("/a/messages"));
+        assert_eq!(to("?s=1").as_deref(), Some("/a/sse?s=1"));
+        assert_eq!(to("http://localhost:9070/m").as_deref(), Some("/m"));
+        for other in [
+            "",
+            "../m",
+            "//evil.example/m",
+            "\\\\evil.example\\m",
+            "http://evil.example/m",
+            "https://localhost:9070/m",
+            "/a b",
         ] {
             assert_eq!(to(other), None, "{other}");
         }

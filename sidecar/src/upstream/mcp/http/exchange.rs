@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 
-use super::pool::Connection;
+use super::pool::{Connection, Pool};
 use super::{HttpLink, Post};
 use crate::upstream::mcp::failure::Failure;
 
@@ -89,14 +89,32 @@ impl HttpLink {
             .await
     }
 
-    /// Sends a request, following redirects within the origin.
+    /// Sends a request to the endpoint.
     pub(super) async fn send(
         &self,
         method: Method,
         body: Bytes,
         headers: impl Fn() -> HeaderMap,
     ) -> Result<Exchange, Failure> {
-        let mut target = self.pool.endpoint.target.clone();
+        let target = self.pool.endpoint.target.clone();
+        self.pool.send(method, target, body, headers).await
+    }
+
+    /// Reads the rest of a short body, so that the connection can be used again.
+    pub(super) async fn discard(&self, exchange: Exchange) {
+        self.pool.discard(exchange).await;
+    }
+}
+
+impl Pool {
+    /// Sends a request, following redirects within the origin.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        mut target: PathAndQuery,
+        body: Bytes,
+        headers: impl Fn() -> HeaderMap,
+    ) -> Result<Exchange, Failure> {
         for _ in 0..=MAX_REDIRECTS {
             let request = request(&method, &target, headers(), body.clone());
             let exchange = self.send_once(request?).await?;
@@ -118,7 +136,7 @@ impl HttpLink {
 
     fn followed(&self, location: Option<&HeaderValue>) -> Result<PathAndQuery, Failure> {
         location
-            .and_then(|location| self.pool.endpoint.redirected(location))
+            .and_then(|location| self.endpoint.redirected(location))
             .ok_or_else(|| {
                 Failure::Protocol(
                     "it redirects to another origin, which is refused; correct its url".to_owned(),
@@ -127,7 +145,7 @@ impl HttpLink {
     }
 
     async fn send_once(&self, mut request: Request<Full<Bytes>>) -> Result<Exchange, Failure> {
-        while let Some(mut connection) = self.pool.take() {
+        while let Some(mut connection) = self.take() {
             if connection.sender.ready().await.is_err() {
                 continue;
             }
@@ -140,7 +158,7 @@ impl HttpLink {
                 },
             }
         }
-        let mut connection = Box::pin(self.pool.connect()).await?;
+        let mut connection = Box::pin(self.connect()).await?;
         match connection.sender.send_request(request).await {
             Ok(response) => Ok(exchange(response, connection)),
             Err(error) => Err(lost(&error)),
@@ -152,7 +170,7 @@ impl HttpLink {
         let mut read = 0;
         loop {
             match exchange.chunk().await {
-                Ok(None) => return self.pool.give(exchange.connection),
+                Ok(None) => return self.give(exchange.connection),
                 Ok(Some(data)) => read += data.len(),
                 Err(_) => return,
             }

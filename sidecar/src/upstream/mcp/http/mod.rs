@@ -2,6 +2,7 @@
 
 pub(super) mod endpoint;
 mod exchange;
+pub(super) mod legacy_sse;
 mod listen;
 pub(super) mod mirror;
 mod pool;

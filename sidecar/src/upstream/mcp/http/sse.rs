@@ -7,9 +7,46 @@ use bytes::{Buf, Bytes, BytesMut};
 /// The longest id that is kept for resuming.
 const MAX_ID: usize = 1024;
 
+/// How much of either end of an event beyond the bound is kept.
+const KEPT: usize = 256;
+
 /// An event is larger than the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
+
+/// What an event is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Message,
+    /// Names the address that messages are sent to (2024-11-05).
+    Endpoint,
+    Other,
+}
+
+/// A whole event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) kind: Kind,
+    pub(super) data: Bytes,
+}
+
+/// What is left of an event that was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub(super) head: Vec<u8>,
+    pub(super) tail: Vec<u8>,
+}
+
+impl Ends {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = KEPT.saturating_sub(self.head.len());
+        self.head
+            .extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        self.tail
+            .extend_from_slice(bytes.get(bytes.len().saturating_sub(KEPT)..).unwrap_or_default());
+        self.tail.drain(..self.tail.len().saturating_sub(KEPT));
+    }
+}
 
 /// Reads events out of the chunks of a body.
 #[derive(Debug)]
@@ -22,9 +59,11 @@ pub(super) struct Events {
     is_first_line: bool,
     data: Vec<Bytes>,
     size: usize,
-    is_message: bool,
+    kind: Kind,
     last_id: Option<String>,
     retry: Option<Duration>,
+    /// The event that is being left out, and whether a line of it has begun.
+    left_out: Option<(Ends, bool)>,
 }
 
 impl Events {
@@ -37,9 +76,10 @@ impl Events {
             is_first_line: true,
             data: Vec::new(),
             size: 0,
-            is_message: true,
+            kind: Kind::Message,
             last_id: None,
             retry: None,
+            left_out: None,
         }
     }
 
@@ -60,10 +100,20 @@ impl Events {
 
     /// The data of the next whole event of type `message`.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, TooLarge> {
+        while let Some(event) = self.next_event()? {
+            if event.kind == Kind::Message {
+                return Ok(Some(event.data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next whole event that has data.
+    pub(super) fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
         while let Some(line) = self.line()? {
             if line.is_empty() {
-                if let Some(data) = self.dispatch() {
-                    return Ok(Some(data));
+                if let Some(event) = self.dispatch() {
+                    return Ok(Some(event));
                 }
                 continue;
             }
@@ -72,13 +122,51 @@ impl Events {
         Ok(None)
     }
 
-    fn line(&mut self) -> Result<Option<Bytes>, TooLarge> {
+    /// Leaves out the event that was too large; what is left of it, once it is over.
+    pub(super) fn skip(&mut self) -> Option<Ends> {
+        let begun = !self.buffer.is_empty();
+        let (mut ends, mut is_in_line) = self.left_out.take().unwrap_or_else(|| {
+            let mut ends = Ends::default();
+            for line in std::mem::take(&mut self.data) {
+                ends.add(&line);
+            }
+            (ends, begun)
+        });
+        self.scanned = 0;
+        while !self.buffer.is_empty() {
+            self.pass_line_feed();
+            let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer) else {
+                is_in_line |= !self.buffer.is_empty();
+                ends.add(without_field(&self.buffer));
+                self.buffer.clear();
+                break;
+            };
+            self.skips_line_feed = self.buffer.get(found) == Some(&b'\r');
+            let line = self.buffer.split_to(found);
+            self.buffer.advance(1);
+            if line.is_empty() && !is_in_line {
+                self.size = 0;
+                self.kind = Kind::Message;
+                return Some(ends);
+            }
+            is_in_line = false;
+            ends.add(without_field(&line));
+        }
+        self.left_out = Some((ends, is_in_line));
+        None
+    }
+
+    fn pass_line_feed(&mut self) {
         if self.skips_line_feed && !self.buffer.is_empty() {
             self.skips_line_feed = false;
             if self.buffer.first() == Some(&b'\n') {
                 self.buffer.advance(1);
             }
         }
+    }
+
+    fn line(&mut self) -> Result<Option<Bytes>, TooLarge> {
+        self.pass_line_feed();
         let fresh = self.buffer.get(self.scanned..).unwrap_or_default();
         let Some(found) = memchr::memchr2(b'\n', b'\r', fresh) else {
             self.scanned = self.buffer.len();
@@ -113,7 +201,13 @@ impl Events {
                 }
                 self.data.push(line);
             }
-            b"event" => self.is_message = line.is_empty() || *line == *b"message",
+            b"event" => {
+                self.kind = match line.as_ref() {
+                    b"" | b"message" => Kind::Message,
+                    b"endpoint" => Kind::Endpoint,
+                    _ => Kind::Other,
+                }
+            }
             b"id" => {
                 if let Some(id) = text().filter(|id| id.len() <= MAX_ID && !id.contains('\0')) {
                     self.last_id = (!id.is_empty()).then(|| id.to_owned());
@@ -129,17 +223,23 @@ impl Events {
         Ok(())
     }
 
-    fn dispatch(&mut self) -> Option<Bytes> {
+    fn dispatch(&mut self) -> Option<Event> {
         let data = std::mem::take(&mut self.data);
         self.size = 0;
-        let is_message = std::mem::replace(&mut self.is_message, true);
+        let kind = std::mem::replace(&mut self.kind, Kind::Message);
         let data = match data.as_slice() {
             [] => return None,
             [only] => only.clone(),
             many => Bytes::from(many.join(&b"\n"[..])),
         };
-        (is_message && !data.is_empty()).then_some(data)
+        (!data.is_empty()).then_some(Event { kind, data })
     }
+}
+
+/// A line of data without the name of its field.
+fn without_field(line: &[u8]) -> &[u8] {
+    let data = line.strip_prefix(b"data:").unwrap_or(line);
+    data.strip_prefix(b" ").unwrap_or(data)
 }
 
 #[cfg(test)]
@@ -178,5 +278,44 @@ mod tests {
         let mut events = Events::new(100);
         events.push(&b"data: 0123456789012345678901234567890123456789\n".repeat(3));
         assert_eq!(events.next(), Err(TooLarge));
+    }
+
+    #[test]
+    fn an_event_beyond_the_bound_leaves_its_ends_and_the_next_event_whole() {
+        for line_end in ["\n", "\r\n", "\r"] {
+            let text = format!(
+                "data: {{\"id\":7,{}\"end\":8}}{line_end}{line_end}event: endpoint{line_end}data: /next{line_end}{line_end}",
+                "x".repeat(900)
+            );
+            for size in [1, 7, 5000] {
+                let mut events = Events::new(100);
+                let (mut left_out, mut found, mut is_skipping) = (Vec::new(), Vec::new(), false);
+                for chunk in text.as_bytes().chunks(size) {
+                    events.push(chunk);
+                    loop {
+                        if is_skipping {
+                            let Some(ends) = events.skip() else { break };
+                            left_out.push(ends);
+                            is_skipping = false;
+                        }
+                        match events.next_event() {
+                            Ok(Some(event)) => found.push(event),
+                            Ok(None) => break,
+                            Err(TooLarge) => is_skipping = true,
+                        }
+                    }
+                }
+                let [ends] = left_out.as_slice() else {
+                    panic!("{left_out:?}")
+                };
+                assert!(ends.head.starts_with(b"{\"id\":7,xx"), "{ends:?}");
+                assert!(ends.tail.ends_with(b"x\"end\":8}"), "{ends:?}");
+                let next = Event {
+                    kind: Kind::Endpoint,
+                    data: Bytes::from_static(b"/next"),
+                };
+                assert_eq!(found, [next], "{line_end:?} {size}");
+            }
+        }
     }
 }

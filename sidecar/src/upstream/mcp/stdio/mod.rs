@@ -1,4 +1,5 @@
-//! MCP over the standard streams of a child process.
+//! MCP over a connection that carries all messages both ways: the standard streams of a child process, or whatever else
+//! carries them.
 
 mod child;
 mod lines;
@@ -29,7 +30,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 /// Between two subscriptions to an upstream that ends them.
 const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 
-/// A connection to one child process; calls share it by ids of our own.
+/// A connection that calls share, by ids of our own.
 #[derive(Debug)]
 pub(super) struct StdioLink {
     name: Arc<str>,
@@ -56,6 +57,28 @@ impl StdioLink {
         stop: &CancellationToken,
     ) -> Result<Arc<Self>, Failure> {
         let running = child::start(spec)?;
+        Ok(Self::carried(
+            name,
+            limits,
+            notices,
+            tasks,
+            stop,
+            |link, lines| child::attend(running, link, lines),
+        ))
+    }
+
+    /// A link whose messages `carry` takes both ways, until it is done.
+    pub(super) fn carried<F>(
+        name: Arc<str>,
+        limits: UpstreamLimits,
+        notices: broadcast::Sender<Notice>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+        carry: impl FnOnce(Arc<Self>, mpsc::Receiver<Bytes>) -> F,
+    ) -> Arc<Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (queue, lines) = mpsc::channel(QUEUE);
         let link = Arc::new(Self {
             name,
@@ -71,12 +94,32 @@ impl StdioLink {
             unusable: Throttle::default(),
         });
         let gone = link.gone.clone().drop_guard();
-        let attending = child::attend(running, Arc::clone(&link), lines);
+        let carrying = carry(Arc::clone(&link), lines);
         tasks.spawn(async move {
-            attending.await;
+            carrying.await;
             drop(gone);
         });
-        Ok(link)
+        link
+    }
+
+    pub(super) fn limits(&self) -> &UpstreamLimits {
+        &self.limits
+    }
+
+    /// Waits until somebody wants the connection to end.
+    pub(super) async fn closing(&self) {
+        self.end.cancelled().await;
+    }
+
+    /// A message could not be sent: if it is a request, whoever waits for its answer learns of it.
+    pub(super) fn not_sent(&self, message: &[u8], failure: Failure) {
+        let is_request = scan::member(message, "method").is_some();
+        let id = scan::member(message, "id")
+            .and_then(number)
+            .filter(|_| is_request);
+        if !id.is_some_and(|id| self.pending.settle(id, Err(failure.clone()))) {
+            tracing::debug!(upstream = %self.name, "a message was not taken: {failure}");
+        }
     }
 
     pub(super) async fn request(&self, method: &str, params: &[u8]) -> Result<Reply, Failure> {
@@ -159,7 +202,7 @@ impl StdioLink {
         self.gone.cancelled().await;
     }
 
-    fn close_with(&self, reason: &str) {
+    pub(super) fn close_with(&self, reason: &str) {
         self.pending.close(reason);
         self.end.cancel();
     }
@@ -180,8 +223,8 @@ impl StdioLink {
         )
     }
 
-    /// One line that the child wrote.
-    fn receive(&self, line: Bytes) {
+    /// One message of the upstream.
+    pub(super) fn receive(&self, line: Bytes) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -205,7 +248,7 @@ impl StdioLink {
         }
     }
 
-    fn receive_overlong(&self, head: &[u8], tail: &[u8]) {
+    pub(super) fn receive_overlong(&self, head: &[u8], tail: &[u8]) {
         let failure = Failure::AnswerTooLarge(self.limits.message_bytes);
         let settled = overlong_id(head, tail).is_some_and(|id| self.pending.settle(id, Err(failure)));
         if !settled {
