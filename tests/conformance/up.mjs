@@ -1,4 +1,4 @@
-// A `toolgate up` in front of one MCP server whose names pass unchanged.
+// A `toolgate up` in front of MCP servers, which allows everything.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const PATIENCE = 20_000;
+const PATIENCE = 30_000;
 
 async function freePort() {
   const server = createServer();
@@ -17,32 +17,29 @@ async function freePort() {
   return port;
 }
 
-const configuration = (port, upstream) => `port: ${port}
+// The same call again and again is what a test does on purpose.
+const configuration = (port, servers, prefix) => `port: ${port}
 expose:
-  prefix: never
-mcp_servers:
-  - name: fixture
-    transport: streamable-http
-    url: ${upstream}
+  prefix: ${prefix}
+mcp_servers: ${JSON.stringify(servers)}
 policies:
   - name: open
     agent: "*"
     rules:
       - tools: ["*"]
         action: allow
-# The suite repeats its calls on purpose.
 loop:
   max: 10000
 drain:
   seconds: 1
 `;
 
-/** Starts `program up` in front of `upstream`; its own URL, and how it is ended. */
-export async function startUp(program, upstream) {
+/** Starts `program up` in front of `servers`, as its configuration names them; its own URL, and how it is ended. */
+export async function startUp(program, servers, prefix = 'never') {
   const folder = await mkdtemp(join(tmpdir(), 'toolgate-conformance-'));
   const port = await freePort();
   const file = join(folder, 'toolgate.yaml');
-  await writeFile(file, configuration(port, upstream));
+  await writeFile(file, configuration(port, servers, prefix));
   const child = spawn(program, ['up', '--config', file, '--data-dir', join(folder, 'state')], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -74,3 +71,6 @@ async function isConnected(url) {
     return false;
   }
 }
+
+/** One server over Streamable HTTP, as a configuration names it. */
+export const overHttp = (url) => [{ name: 'fixture', transport: 'streamable-http', url }];

@@ -101,13 +101,6 @@ async fn a_stream_that_ends_fails_its_calls_and_is_opened_again() {
     let ending = async {
         until(|| heard(&server, "call slow")).await;
         server.end_streams();
-        server
-            .fixture
-            .state
-            .lock()
-            .unwrap()
-            .cancelled
-            .extend((0..100).map(|id| id.to_string()));
     };
     let (outcome, ()) = tokio::join!(upstream.call(request("slow", "{}")), ending);
     assert!(matches!(outcome, Err(UpstreamError::Lost { .. })), "{outcome:?}");

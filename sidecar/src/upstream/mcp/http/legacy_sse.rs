@@ -71,7 +71,7 @@ async fn carry(pool: &Pool, link: &Arc<StdioLink>, queue: mpsc::Receiver<Bytes>)
     tokio::select! {
         reason = stream.read(link, &heard) => reason,
         reason = write(pool, &target, link, queue) => reason,
-        reason = keep_alive(link, heard.subscribe()) => reason,
+        reason = keep_alive(link, heard.subscribe(), SILENCE, PING_PATIENCE) => reason,
     }
 }
 
@@ -225,17 +225,22 @@ async fn post(
     Ok(())
 }
 
-/// Asks an upstream that fell silent whether it is still there; returns when it is not.
-async fn keep_alive(link: &Arc<StdioLink>, heard: watch::Receiver<Instant>) -> String {
+/// Asks an upstream that was silent for `silence` whether it is still there; returns when it is not.
+async fn keep_alive(
+    link: &Arc<StdioLink>,
+    heard: watch::Receiver<Instant>,
+    silence: Duration,
+    patience: Duration,
+) -> String {
     loop {
         let last = *heard.borrow();
-        sleep_until(last + SILENCE).await;
+        sleep_until(last + silence).await;
         if *heard.borrow() != last {
             continue;
         }
-        let asked = timeout(PING_PATIENCE, link.request("ping", b"{}")).await;
+        let asked = timeout(patience, link.request("ping", b"{}")).await;
         if asked.is_err() && *heard.borrow() == last {
-            return format!("it was silent for {:?}", SILENCE + PING_PATIENCE);
+            return format!("it was silent for {:?}", silence + patience);
         }
     }
 }
@@ -244,9 +249,10 @@ async fn keep_alive(link: &Arc<StdioLink>, heard: watch::Receiver<Instant>) -> S
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_upstream_that_stays_silent_is_given_up() {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (asked, mut heard_ping) = mpsc::channel(1);
         let link = StdioLink::carried(
             "silent".into(),
             UpstreamLimits::default(),
@@ -254,17 +260,16 @@ mod tests {
             &tasks,
             &stop,
             |link, mut queue| async move {
-                let message = queue.recv().await.unwrap();
-                assert!(message.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"ping""#));
+                asked.send(queue.recv().await.unwrap()).await.unwrap();
                 link.closing().await;
             },
         );
-        let (heard, began) = (watch::Sender::new(Instant::now()), Instant::now());
-        let reason = keep_alive(&link, heard.subscribe()).await;
-        assert_eq!(
-            (reason.as_str(), began.elapsed()),
-            ("it was silent for 75s", SILENCE + PING_PATIENCE)
-        );
+        let heard = watch::Sender::new(Instant::now());
+        let short = Duration::from_millis(10);
+        let reason = keep_alive(&link, heard.subscribe(), short, short).await;
+        assert_eq!(reason, "it was silent for 20ms");
+        let ping = heard_ping.recv().await.unwrap();
+        assert!(ping.starts_with(br#"{"jsonrpc":"2.0","id":1,"method":"ping""#));
         link.close().await;
     }
 }
