@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const PATIENCE = 30_000;
+const PATIENCE = 120_000;
 
 async function freePort() {
   const server = createServer();

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { bin, file, NODE, venv } from './programs.mjs';
 
-const PATIENCE = 60_000;
+const PATIENCE = 240_000;
 
 const python = (environment, ...script) => (spec) => [venv(environment, 'python'), file(...script), JSON.stringify(spec)];
 const typescript = (mode) => (spec) => [NODE, file('interop/clients/typescript.mjs'), JSON.stringify({ ...spec, mode })];

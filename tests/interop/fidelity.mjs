@@ -42,13 +42,15 @@ async function answers(client, { calls, prompts = [] }) {
 
 async function outcome(client, method, params) {
   const { result, error } = await client.ask(method, params);
+  // How long what is governed may be kept is Toolgate's to say.
+  if (result && method === 'resources/read') return member(result, 'contents');
   return result ?? `error ${error}`;
 }
 
-async function all(server, asked) {
-  const client = await connect(server);
+async function all(server, asked, era) {
+  const client = await connect(server, era);
   try {
-    return await answers(client, asked);
+    return { era: client.era, found: await answers(client, asked) };
   } finally {
     await client.close();
   }
@@ -56,17 +58,17 @@ async function all(server, asked) {
 
 /** What was compared with one server, and how it differs. */
 export async function compare(program, one) {
-  const direct = await all(one.server, one);
+  const { era, found: direct } = await all(one.server, one);
   const up = await startUp(program, [{ name: 'fixture', ...one.server }]);
   try {
     const [server] = overHttp(up.url);
-    const through = await all(server, one);
+    const { found: through } = await all(server, one, era);
     const differing = [...new Set([...direct.keys(), ...through.keys()])].filter((what) => direct.get(what) !== through.get(what));
     for (const what of differing) console.error(`${one.name}: ${what}\n  direct:  ${direct.get(what)}\n  through: ${through.get(what)}`);
     const count = (method) => [...direct.keys()].filter((what) => what.startsWith(`${method} `)).length;
     const asked = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list', 'resources/read', 'tools/call', 'prompts/get'];
     const what = asked.filter(count).map((method) => `${method} ${count(method)}`);
-    return { name: one.name, transport: one.server.transport, what, differing };
+    return { name: one.name, transport: `${one.server.transport}, ${era}`, what, differing };
   } finally {
     await up.stop();
   }

@@ -3,8 +3,17 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-const REVISION = '2025-11-25';
-const PATIENCE = 30_000;
+const LEGACY = '2025-11-25';
+const MODERN = '2026-07-28';
+const PATIENCE = 120_000;
+/** How long a modern answer is waited for. */
+const PROBE = 60_000;
+const CLIENT = { name: 'raw', version: '1' };
+const META = {
+  'io.modelcontextprotocol/protocolVersion': MODERN,
+  'io.modelcontextprotocol/clientInfo': CLIENT,
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
 
 /** The members of a JSON object, or the elements of an array, as they are written. */
 export function parts(text) {
@@ -42,25 +51,32 @@ class RawClient {
   #waiting = new Map();
   #last = 0;
 
-  /** Opens a legacy session. */
-  async open() {
-    const clientInfo = { name: 'raw', version: '1' };
-    const opened = await this.ask('initialize', { protocolVersion: REVISION, capabilities: {}, clientInfo });
+  /** Finds out the era, unless it is given, and opens a session where the era has them. */
+  async open(era) {
+    this.era = 'modern';
+    if (era !== 'legacy') {
+      const discovered = await this.ask('server/discover', {}, PROBE).catch(() => ({}));
+      if (discovered.result && member(discovered.result, 'supportedVersions')) return this;
+    }
+    if (era === 'modern') throw new Error('it is not modern');
+    this.era = 'legacy';
+    const opened = await this.ask('initialize', { protocolVersion: LEGACY, capabilities: {}, clientInfo: CLIENT });
     if (!opened.result) throw new Error(`it does not initialize: ${opened.error}`);
     await this.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
     return this;
   }
 
   /** The raw `result` or the raw `error` of a request. */
-  async ask(method, params) {
+  async ask(method, asked, patience = PATIENCE) {
     const id = (this.#last += 1);
+    const params = this.era === 'modern' ? { ...asked, _meta: META } : asked;
     let timer;
     const answered = new Promise((resolve, reject) => {
       this.#waiting.set(id, resolve);
-      timer = setTimeout(() => reject(new Error(`no answer to ${method}`)), PATIENCE);
+      timer = setTimeout(() => reject(new Error(`no answer to ${method}`)), patience);
     });
-    await this.send({ jsonrpc: '2.0', id, method, params });
     try {
+      await this.send({ jsonrpc: '2.0', id, method, params });
       return await answered;
     } finally {
       clearTimeout(timer);
@@ -105,6 +121,12 @@ async function* events(response) {
   }
 }
 
+/** The headers that mirror a modern request. */
+function mirrored({ method, params }) {
+  const name = params?.name ?? params?.uri;
+  return { 'mcp-protocol-version': MODERN, 'mcp-method': method, ...(name && { 'mcp-name': name }) };
+}
+
 class OverHttp extends RawClient {
   #session = {};
 
@@ -115,9 +137,10 @@ class OverHttp extends RawClient {
 
   async send(message) {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...this.#session };
+    if (this.era === 'modern') Object.assign(headers, mirrored(message));
     const response = await fetch(this.url, { method: 'POST', headers, body: JSON.stringify(message) });
     const session = response.headers.get('mcp-session-id');
-    if (session) this.#session = { 'mcp-session-id': session, 'mcp-protocol-version': REVISION };
+    if (session) this.#session = { 'mcp-session-id': session, 'mcp-protocol-version': LEGACY };
     if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
       for await (const { data } of events(response)) if (data) this.heard(data);
     } else {
@@ -147,7 +170,7 @@ class OverSse extends RawClient {
     this.listening = (async () => {
       for await (const { name, data } of stream) if (name === 'message') this.heard(data);
     })().catch(() => {});
-    return super.open();
+    return super.open('legacy');
   }
 
   async send(message) {
@@ -161,8 +184,8 @@ class OverSse extends RawClient {
   }
 }
 
-/** A session with a server, as a configuration names it. */
-export function connect(server) {
+/** A session with a server, as a configuration names it, in the era that is given or that it speaks. */
+export function connect(server, era) {
   const kinds = { stdio: OverStdio, sse: OverSse, 'streamable-http': OverHttp };
-  return new kinds[server.transport](server).open();
+  return new kinds[server.transport](server).open(era);
 }

@@ -104,7 +104,7 @@ export async function servers(folder, running) {
     },
     {
       name: 'fetch',
-      server: python('interop-fetch', 'mcp-server-fetch', '--ignore-robots-txt'),
+      server: python('interop-fetch', 'mcp-server-fetch', '--ignore-robots-txt', '--allow-private-ips'),
       calls: [call('fetch', { url: await page(running) })],
     },
     { name: 'sqlite', server: python('interop-sqlite', 'mcp-server-sqlite', '--db-path', database), calls: [call('read_query', { query: select })] },

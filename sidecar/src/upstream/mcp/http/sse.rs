@@ -124,22 +124,23 @@ impl Events {
 
     /// Leaves out the event that was too large; what is left of it, once it is over.
     pub(super) fn skip(&mut self) -> Option<Ends> {
-        let begun = !self.buffer.is_empty();
         let (mut ends, mut is_in_line) = self.left_out.take().unwrap_or_else(|| {
             let mut ends = Ends::default();
             for line in std::mem::take(&mut self.data) {
                 ends.add(&line);
             }
-            (ends, begun)
+            (ends, false)
         });
         self.scanned = 0;
-        while !self.buffer.is_empty() {
+        self.is_first_line = false;
+        loop {
             self.pass_line_feed();
             let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer) else {
                 is_in_line |= !self.buffer.is_empty();
-                ends.add(without_field(&self.buffer));
+                ends.add(&self.buffer);
                 self.buffer.clear();
-                break;
+                self.left_out = Some((ends, is_in_line));
+                return None;
             };
             self.skips_line_feed = self.buffer.get(found) == Some(&b'\r');
             let line = self.buffer.split_to(found);
@@ -147,13 +148,12 @@ impl Events {
             if line.is_empty() && !is_in_line {
                 self.size = 0;
                 self.kind = Kind::Message;
+                ends.head = without_field(&ends.head).to_vec();
                 return Some(ends);
             }
             is_in_line = false;
-            ends.add(without_field(&line));
+            ends.add(&line);
         }
-        self.left_out = Some((ends, is_in_line));
-        None
     }
 
     fn pass_line_feed(&mut self) {
@@ -168,10 +168,14 @@ impl Events {
     fn line(&mut self) -> Result<Option<Bytes>, TooLarge> {
         self.pass_line_feed();
         let fresh = self.buffer.get(self.scanned..).unwrap_or_default();
-        let Some(found) = memchr::memchr2(b'\n', b'\r', fresh) else {
-            self.scanned = self.buffer.len();
-            let is_too_large = self.buffer.len() > self.limit.saturating_add(16);
-            return if is_too_large { Err(TooLarge) } else { Ok(None) };
+        let found = memchr::memchr2(b'\n', b'\r', fresh);
+        let length = self.scanned + found.unwrap_or(fresh.len());
+        if length > self.limit.saturating_add(16) {
+            return Err(TooLarge);
+        }
+        let Some(found) = found else {
+            self.scanned = length;
+            return Ok(None);
         };
         self.skips_line_feed = fresh.get(found) == Some(&b'\r');
         let mut line = self.buffer.split_to(self.scanned + found).freeze();
@@ -196,10 +200,10 @@ impl Events {
         match name.as_ref() {
             b"data" => {
                 self.size += line.len() + 1;
+                self.data.push(line);
                 if self.size > self.limit.saturating_add(1) {
                     return Err(TooLarge);
                 }
-                self.data.push(line);
             }
             b"event" => {
                 self.kind = match line.as_ref() {
