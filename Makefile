@@ -4,7 +4,7 @@ CARGO   := cargo
 # Programs under test can be told to die at named points (net::crash).
 CRASHES := --features sidecar/crash-points,control-plane/crash-points
 
-.PHONY: setup check demo test conformance bench fuzz deny
+.PHONY: setup check demo test conformance interop bench fuzz deny
 
 ## Installs what is missing: Postgres, Redis, nginx, the real MCP servers and clients of the tests.
 setup:
@@ -30,6 +30,11 @@ test: setup check
 conformance:
 	$(CARGO) build $(PROFILE) --quiet --package cli
 	tests/conformance/run.sh
+
+## Real MCP servers and clients, each pair directly and through Toolgate; writes the tables of docs/interop.md.
+interop: setup
+	$(CARGO) build $(PROFILE) --quiet --package cli
+	tests/interop/run.sh
 
 ## The figures of docs/performance.md.
 bench:
