@@ -16,6 +16,7 @@ raw=$out/$(date -u +%Y%m%dT%H%M%SZ).txt
   cargo bench --profile "$profile" --package tools --bench classify -- --noplot
   cargo bench --profile "$profile" --package chain --bench verify -- --noplot
   cargo bench --profile "$profile" --package bench --bench verdict -- --noplot
+  cargo bench --profile "$profile" --package bench --bench token -- --noplot
   "target/$profile/bench" --table "$out/table.md" "$@"
 } 2>&1 | tee "$raw"
 echo "raw output: $raw"

@@ -48,6 +48,7 @@ pub struct Metrics {
     decision_seconds: Histogram,
     added_seconds: Histogram,
     records_not_kept: Counter,
+    credentials_refused: Counter,
     calls_in_flight: Gauge,
     revision: Gauge,
     generation: Gauge,
@@ -95,6 +96,12 @@ impl Metrics {
             "Records that the spool refused",
             records_not_kept.clone(),
         );
+        let credentials_refused = Counter::default();
+        registry.register(
+            "credentials_refused",
+            "Requests whose credential was refused",
+            credentials_refused.clone(),
+        );
         let mut gauge = |name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
@@ -121,6 +128,7 @@ impl Metrics {
             decision_seconds,
             added_seconds,
             records_not_kept,
+            credentials_refused,
             calls_in_flight,
             revision,
             generation,
@@ -168,6 +176,11 @@ impl Metrics {
     /// The spool refused a record.
     pub(crate) fn record_not_kept(&self) {
         self.records_not_kept.inc();
+    }
+
+    /// A caller's credential was refused.
+    pub(crate) fn credential_refused(&self) {
+        self.credentials_refused.inc();
     }
 
     /// The text that Prometheus reads, with the gauges as they are now.

@@ -5,6 +5,7 @@ use config::model::{Params, Prefix, Separator, Sync};
 use net::clock::Clock;
 use policy::glob::Glob;
 
+use crate::agent::caller::ProtectedResource;
 use crate::agent::names::Names;
 use crate::agent::state::Limits;
 use crate::control::redact::ParamsMode;
@@ -82,6 +83,16 @@ pub(crate) fn limits(config: &Config) -> Limits {
         message_bytes: config.limits.message_bytes,
         argument_bytes: config.limits.argument_bytes,
         argument_depth: config.limits.depth,
+    }
+}
+
+/// Where agents get tokens. The cluster gives its pods tokens without being asked.
+pub(crate) fn protected_resource(config: &Config) -> ProtectedResource {
+    let jwt = config.auth.jwt.as_ref();
+    ProtectedResource {
+        issuers: jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
+        url: jwt.and_then(|jwt| jwt.resource_url.clone()),
+        is_tls: config.tls.cert_file.is_some(),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::agent::mcp::session::Sessions;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
 use crate::gate::{Gate, Parts};
-use crate::identity::{Identities, LaunchKey};
+use crate::identity::{Identities, LaunchKey, SetupError};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::settings;
@@ -86,6 +86,9 @@ pub enum StartError {
     /// The queue of records cannot be opened.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Callers cannot be identified as the configuration says.
+    #[error(transparent)]
+    Identity(#[from] SetupError),
     /// The link to the control plane cannot start.
     #[error(transparent)]
     Link(#[from] control::StartError),
@@ -119,6 +122,9 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         operators,
         link_runtime,
     } = options;
+    let identities =
+        Identities::new(bound_agent, config.auth.require_authentication).with_launch_key(launch_key);
+    let (identities, fetchers) = identities.configured(&config.auth, &clock)?;
     let spool = Spool::open(&settings::spool(&config, &clock))?;
     let control = {
         let _here = link_runtime.as_ref().map(Handle::enter);
@@ -143,8 +149,8 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     }));
     let state = Arc::new(AgentState {
         gate: Arc::clone(&gate),
-        identities: Identities::new(bound_agent, config.auth.require_authentication)
-            .with_launch_key(launch_key),
+        identities,
+        resource: settings::protected_resource(&config),
         operators,
         sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
         hub: Hub::default(),
@@ -155,6 +161,9 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         metrics,
         shutdown: stop.clone(),
     });
+    for fetcher in fetchers {
+        tasks.spawn(fetcher.run(stop.clone()));
+    }
     tasks.spawn(gate.watch());
     tasks.spawn(publish::follow(registry, control.clone(), stop.clone()));
     tasks.spawn(end_idle_sessions(Arc::clone(&state)));

@@ -1,5 +1,6 @@
 //! The tables of the configuration. Field names are the keys of the file; the comments are the reference.
 
+mod auth;
 mod governance;
 mod network;
 mod planes;
@@ -12,11 +13,12 @@ use std::path::PathBuf;
 use policy::document::{Lists as PolicyLists, Policy};
 use tools::id::UpstreamName;
 
+pub use auth::{Auth, Jwt, ServiceAccounts};
 pub use governance::{
     Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,
     Traces,
 };
-pub use network::{Auth, Credentials, Drain, Listen, Tls};
+pub use network::{Credentials, Drain, Listen, Tls};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
 pub use upstreams::{McpServer, Transport};
 

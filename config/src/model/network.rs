@@ -1,10 +1,9 @@
-//! Listeners, TLS, and who may call.
+//! Listeners, TLS, and the credentials of sidecars.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Secret;
 use crate::schema::{Keys, Seconds, section};
 
 section! {
@@ -29,7 +28,8 @@ section! {
         cert_file: Option<PathBuf>,
         /// Private key in PEM form.
         key_file: Option<PathBuf>,
-        /// Authority whose client certificates are accepted. Without it none are asked for.
+        /// Authority whose client certificates are accepted: one that an agent shows says who it is. Without it none are
+        /// asked for.
         client_ca_file: Option<PathBuf>,
     }
     check tls_is_whole
@@ -51,19 +51,6 @@ fn tls_is_whole(tls: &Tls, keys: &Keys<'_, '_>) {
         }
         _ => {}
     }
-}
-
-section! {
-    /// Who may call what. Agents are never asked for the operator's token.
-    Auth as "auth" {
-        /// The operator's bearer token. Without it one is made at first start and kept in `data_dir`.
-        admin_token: Option<Secret>,
-        /// Whether every caller on this machine is an operator. For a machine with one user.
-        loopback_operators: bool = "false",
-        /// Whether agents without a credential get 401 instead of being `anonymous`.
-        require_authentication: bool = "false",
-    }
-    planned { "jwt", "operators" }
 }
 
 section! {

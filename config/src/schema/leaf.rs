@@ -8,7 +8,7 @@ use std::time::Duration;
 use policy::glob::Glob;
 use policy::yaml::{Node, Value};
 use serde_json::{Value as Json, json};
-use tools::id::{Namespace, UpstreamName};
+use tools::id::{AgentId, Namespace, UpstreamName};
 
 use super::{Kind, Reading, Setting};
 use crate::{RedisUrl, Secret, units};
@@ -338,6 +338,26 @@ impl Leaf for HttpUrl {
     }
 }
 
+/// The name of a token's claim, where there need be none: empty text.
+pub(crate) struct ClaimPath;
+
+impl Leaf for ClaimPath {
+    type Value = Option<String>;
+    const WRITING: Writing = Writing::Word;
+
+    fn phrase() -> String {
+        "the name of a claim".to_owned()
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string" })
+    }
+
+    fn parse(text: &str, _: &Path) -> Result<Self::Value, String> {
+        Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+}
+
 /// The address of a Postgres database; it may hold a password.
 pub(crate) struct DatabaseUrl;
 
@@ -404,5 +424,6 @@ macro_rules! named {
 named! {
     UpstreamName => "a name of letters, digits, _ and -",
     Namespace => "a namespace",
+    AgentId => "an agent's id",
     Glob => "a pattern with * and ?",
 }

@@ -12,7 +12,7 @@ mod section;
 
 pub(crate) use collections::{Headers, Lists, Policies, StateFolder, VariableOnly};
 pub(crate) use describe::{Description, KeyDescription, Kind};
-pub(crate) use leaf::{DatabaseUrl, HttpUrl, Leaf, Literal, Seconds, Size, Whole, Writing};
+pub(crate) use leaf::{ClaimPath, DatabaseUrl, HttpUrl, Leaf, Literal, Seconds, Size, Whole, Writing};
 pub(crate) use macros::{choice, section};
 pub(crate) use section::{Keys, variable_name};
 

@@ -47,11 +47,6 @@ fn what_is_not_built_yet_is_an_error_that_says_so() {
     }
     for (text, place, key) in [
         (
-            "auth: {jwt: {jwks_url: x}}",
-            "1:8",
-            "jwt is not available in this version; remove it",
-        ),
-        (
             "auth: {operators: {}}",
             "1:8",
             "operators is not available in this version; remove it",
@@ -131,6 +126,18 @@ fn settings_that_do_not_fit_together_are_told() {
             "1:45 control_plane.ca_cert needs a url that starts with https://",
         ),
         (
+            "auth: {jwt: {jwks_url: 'http://x/', issuer: i, audience: a, ca_cert: c}}",
+            "1:70 auth.jwt.ca_cert needs a jwks_url that starts with https://",
+        ),
+        (
+            "auth: {service_accounts: {ca_cert: c}}",
+            "1:36 auth.service_accounts.ca_cert needs jwks_url too",
+        ),
+        (
+            "auth: {service_accounts: {audience: toolgate}}",
+            "1:37 auth.service_accounts.audience must not be \"toolgate\": an agent's token could enrol a sidecar",
+        ),
+        (
             "mcp_servers: [{name: a, transport: stdio}]",
             "1:15 an MCP server with transport stdio needs the key \"command\"",
         ),
@@ -169,6 +176,23 @@ fn servers_need_a_name_and_a_transport_and_a_sound_url() {
             "{found:?}"
         );
     }
+}
+
+#[test]
+fn an_identity_provider_needs_its_address_its_name_and_an_audience() {
+    assert_eq!(
+        problems("auth: {jwt: {agent_claim: azp}}"),
+        ["jwks_url", "issuer", "audience"].map(|key| format!("c.yaml:1:13 auth.jwt needs the key \"{key}\""))
+    );
+    let text = "auth: {jwt: {jwks_url: 'https://u:hunter2@x/', issuer: '', audience: a, user: b}}";
+    let found = problems(text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[2].contains("unknown key \"user\" in auth.jwt"), "{found:?}");
+    assert!(!found.concat().contains("hunter2"), "{found:?}");
+    assert!(
+        problems("auth: {agents: {a: ''}}")[0].contains("agent"),
+        "an empty agent id"
+    );
 }
 
 #[test]

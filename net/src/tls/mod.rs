@@ -2,6 +2,7 @@
 //! process' default.
 
 mod client;
+mod names;
 mod pem;
 #[cfg(any(test, feature = "test-certificates"))]
 mod self_signed;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 
 pub use client::{client_config, client_config_with_identity};
+pub use names::{NameError, holder};
 #[cfg(any(test, feature = "test-certificates"))]
 pub use self_signed::{TestCertificates, self_signed, self_signed_between};
 pub use server::{ServerFiles, ServerTls};

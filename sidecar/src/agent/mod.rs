@@ -2,6 +2,7 @@
 
 pub mod attended;
 pub mod body;
+pub mod caller;
 pub mod calls;
 pub mod mcp;
 pub mod names;

@@ -7,12 +7,13 @@ use tokio_util::sync::CancellationToken;
 use tools::id::SessionId;
 
 use super::attended::Tasks;
+use super::caller::ProtectedResource;
 use super::calls::Calls;
 use super::mcp::hub::Hub;
 use super::mcp::session::Sessions;
 use super::names::Names;
 use crate::gate::{Gate, Session};
-use crate::identity::{Identities, Identity, IdentityError};
+use crate::identity::Identities;
 use crate::metrics::Metrics;
 
 /// The header by which a client names its own session.
@@ -48,6 +49,8 @@ pub struct AgentState {
     pub gate: Arc<Gate>,
     /// How callers are identified.
     pub identities: Identities,
+    /// Where agents get tokens.
+    pub resource: ProtectedResource,
     /// Tells operators, where they may ask here too.
     pub operators: Option<OperatorCheck>,
     /// Legacy MCP sessions.
@@ -69,14 +72,6 @@ pub struct AgentState {
 }
 
 impl AgentState {
-    /// Who calls.
-    ///
-    /// # Errors
-    /// When the caller is not served.
-    pub fn identify(&self, headers: &HeaderMap) -> Result<Identity, IdentityError> {
-        self.identities.resolve(headers, &self.gate.scope())
-    }
-
     /// Whether the caller is an operator.
     pub fn is_operator(&self, headers: &HeaderMap) -> bool {
         self.operators.as_ref().is_some_and(|check| check(headers))

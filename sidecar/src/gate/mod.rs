@@ -15,6 +15,7 @@ mod listing;
 mod loops;
 mod pass;
 mod refusal;
+mod refused;
 mod reported;
 mod subject;
 #[cfg(test)]

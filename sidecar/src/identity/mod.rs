@@ -3,9 +3,12 @@
 //! An identity is resolved once, at the entrance, from the request's credential alone. An agent that this sidecar's
 //! own credential does not cover is refused here, before anything is recorded in its name.
 
+mod credential;
 mod launch;
 mod resolve;
 mod scope;
+mod setup;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,8 @@ use tools::id::{AgentId, UserId};
 pub use launch::{LAUNCH_HEADER, LaunchKey};
 pub use resolve::{Identities, IdentityError};
 pub use scope::{AgentScope, Coverage};
+pub use setup::SetupError;
+pub use tokens::{Naming, Proofs};
 
 /// The agent id of a caller without a credential.
 pub const ANONYMOUS: &str = "anonymous";

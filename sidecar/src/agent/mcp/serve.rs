@@ -19,6 +19,7 @@ use super::version::{self, Era, Legacy, MODERN, VERSION_HEADER};
 use super::{answer, call, legacy, list, modern, request, subscribe};
 use crate::agent::attended::{Attended, WhenAbandoned};
 use crate::agent::body::{self, BodyError};
+use crate::agent::caller::Caller;
 use crate::agent::state::{self, AgentState};
 use crate::gate;
 use crate::identity::Identity;
@@ -146,11 +147,9 @@ impl Exchange<'_> {
 /// Handles `POST /mcp`.
 pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let identity = match state.identify(&parts.headers) {
+    let identity = match state.admit(Caller::from(&parts)).await {
         Ok(identity) => identity,
-        Err(error) => {
-            return ProtocolError::refused(error.status(), error.to_string()).response(None);
-        }
+        Err(refused) => return refused.response(),
     };
     let body = match body::read(body, state.limits.message_bytes).await {
         Ok(body) => body,

@@ -20,6 +20,7 @@ use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Use;
 use super::subscribe;
 use crate::agent::attended::Attended;
+use crate::agent::caller::Caller;
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
 use crate::agent::state::AgentState;
 use crate::gate::{ChangedLists, Changes};
@@ -96,16 +97,21 @@ fn final_event(answer: Answer) -> Bytes {
 
 /// Handles `GET /mcp`: the stream of a legacy session, on which list changes are told.
 pub async fn get(State(state): State<Arc<AgentState>>, request: Request) -> Response {
-    match open_session_stream(&state, request.headers()) {
+    let identity = match state.admit(Caller::from(&request)).await {
+        Ok(identity) => identity,
+        Err(refused) => return refused.response(),
+    };
+    match open_session_stream(&state, request.headers(), identity) {
         Ok(response) => response,
         Err(error) => error.response(None),
     }
 }
 
-fn open_session_stream(state: &Arc<AgentState>, headers: &HeaderMap) -> Result<Response, ProtocolError> {
-    let identity = state
-        .identify(headers)
-        .map_err(|error| ProtocolError::refused(error.status(), error.to_string()))?;
+fn open_session_stream(
+    state: &Arc<AgentState>,
+    headers: &HeaderMap,
+    identity: Identity,
+) -> Result<Response, ProtocolError> {
     legacy::check_version(headers).map_err(|mut error| {
         error.status = StatusCode::METHOD_NOT_ALLOWED;
         error
@@ -142,9 +148,9 @@ fn open_session_stream(state: &Arc<AgentState>, headers: &HeaderMap) -> Result<R
 /// Handles `DELETE /mcp`: ends a session.
 pub async fn delete(State(state): State<Arc<AgentState>>, request: Request) -> Response {
     let headers = request.headers();
-    let identity = match state.identify(headers) {
+    let identity = match state.admit(Caller::from(&request)).await {
         Ok(identity) => identity,
-        Err(error) => return ProtocolError::refused(error.status(), error.to_string()).response(None),
+        Err(refused) => return refused.response(),
     };
     let id = headers.get(SESSION_ID).map(|id| id.to_str().unwrap_or_default());
     match id {

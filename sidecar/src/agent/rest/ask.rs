@@ -11,6 +11,7 @@ use tools::id::AgentId;
 use tools::json::{Document, Kind, Node};
 
 use crate::agent::body::{self, BodyError};
+use crate::agent::caller::Caller;
 use crate::agent::mcp::denial;
 use crate::agent::state::AgentState;
 use crate::gate::{Arguments, AskReport, AskRequest, TraceContext, Unreadable};
@@ -29,10 +30,11 @@ struct Asked<'d> {
 pub(super) async fn decide(State(state): State<Arc<AgentState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     // Callers without an acceptable credential are told so before their body is read, operators apart.
-    let identity = match super::identify(&state, &parts.headers) {
+    let caller = Caller::from(&parts);
+    let identity = match state.identify(caller).await {
         Ok(identity) => Some(identity),
         Err(_) if state.is_operator(&parts.headers) => None,
-        Err(problem) => return problem.into_response(),
+        Err(error) => return state.refuse(caller, &error).problem().into_response(),
     };
     let body = match body::read(body, state.limits.message_bytes).await {
         Ok(body) => body,

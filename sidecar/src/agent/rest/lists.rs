@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
+use http::request::Parts;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tools::classify::Classification;
 
+use crate::agent::caller::Caller;
 use crate::agent::state::AgentState;
 use crate::upstream::{Connection, Era, UpstreamState};
 
@@ -30,8 +31,8 @@ struct ToolView<'t> {
 }
 
 /// Handles `GET /tools`: what the caller sees.
-pub(super) async fn tools(State(state): State<Arc<AgentState>>, headers: HeaderMap) -> Response {
-    let identity = match super::identify(&state, &headers) {
+pub(super) async fn tools(State(state): State<Arc<AgentState>>, parts: Parts) -> Response {
+    let identity = match super::identify(&state, Caller::from(&parts)).await {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
@@ -97,8 +98,8 @@ impl From<UpstreamState> for ServerView {
 }
 
 /// Handles `GET /mcp-servers`: the state of each upstream.
-pub(super) async fn servers(State(state): State<Arc<AgentState>>, headers: HeaderMap) -> Response {
-    if let Err(problem) = super::identify(&state, &headers) {
+pub(super) async fn servers(State(state): State<Arc<AgentState>>, parts: Parts) -> Response {
+    if let Err(problem) = super::identify(&state, Caller::from(&parts)).await {
         return problem.into_response();
     }
     let views: Vec<ServerView> = state

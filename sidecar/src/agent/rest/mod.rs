@@ -14,6 +14,7 @@ use http::{HeaderMap, StatusCode};
 use net::problem::Problem;
 use tools::json::{Document, JsonError, JsonErrorKind};
 
+use super::caller::{Caller, Refused};
 use super::state::{self, AgentState};
 use crate::identity::{Identity, IdentityError};
 
@@ -25,6 +26,8 @@ pub fn routes() -> Router<Arc<AgentState>> {
         .route("/tools", get(lists::tools))
         .route("/mcp-servers", get(lists::servers))
         .route("/calls/{id}", get(tool::outcome_of))
+        .route("/.well-known/oauth-protected-resource", get(status::protected_resource))
+        .route("/.well-known/oauth-protected-resource/mcp", get(status::protected_resource))
 }
 
 /// The routes that anybody may read.
@@ -43,8 +46,8 @@ fn refused(error: &IdentityError) -> Problem {
     }
 }
 
-fn identify(state: &AgentState, headers: &HeaderMap) -> Result<Identity, Problem> {
-    state.identify(headers).map_err(|error| refused(&error))
+async fn identify(state: &AgentState, caller: Caller<'_>) -> Result<Identity, Problem> {
+    state.admit(caller).await.map_err(Refused::problem)
 }
 
 fn too_large(limit: usize) -> Problem {

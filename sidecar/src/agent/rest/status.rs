@@ -5,9 +5,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
+use net::problem::Problem;
 use serde_json::json;
 
+use crate::agent::caller::Caller;
 use crate::agent::state::AgentState;
 use crate::control::Freshness;
 
@@ -29,7 +32,7 @@ pub(super) async fn version() -> Response {
     Json(json!({"name": "toolgate-sidecar", "version": env!("CARGO_PKG_VERSION")})).into_response()
 }
 
-/// Handles `GET /readyz`: calls can be decided and recorded.
+/// Handles `GET /readyz`: callers can be identified, calls decided and recorded.
 pub(super) async fn ready(State(state): State<Arc<AgentState>>) -> Response {
     let control = state.gate.control();
     let (is_fresh, lease) = match control.freshness() {
@@ -40,7 +43,8 @@ pub(super) async fn ready(State(state): State<Arc<AgentState>>) -> Response {
     };
     let has_room = state.gate.spool().has_room();
     let is_draining = state.shutdown.is_cancelled();
-    let is_ready = is_fresh && has_room && !is_draining;
+    let without_keys = state.identities.proofs().missing_keys();
+    let is_ready = is_fresh && has_room && !is_draining && without_keys.is_empty();
     let status = if is_ready {
         StatusCode::OK
     } else {
@@ -53,8 +57,20 @@ pub(super) async fn ready(State(state): State<Arc<AgentState>>) -> Response {
         "revision": control.snapshot().revision.to_string(),
         "spool": if has_room { "room" } else { "full" },
         "draining": is_draining,
+        "issuers_without_keys": without_keys
+            .into_iter()
+            .map(|(issuer, state)| json!({"issuer": issuer, "problem": state.problem}))
+            .collect::<Vec<_>>(),
     });
     (status, Json(body)).into_response()
+}
+
+/// Handles `GET /.well-known/oauth-protected-resource`: where an agent gets a token (RFC 9728).
+pub(super) async fn protected_resource(State(state): State<Arc<AgentState>>, parts: Parts) -> Response {
+    match state.resource.metadata(&Caller::from(&parts)) {
+        Some(metadata) => Json(metadata).into_response(),
+        None => Problem::not_found("no identity provider is configured here; see auth.jwt").into_response(),
+    }
 }
 
 /// Handles `GET /metrics`.

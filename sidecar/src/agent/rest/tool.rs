@@ -15,6 +15,7 @@ use tools::json::{Document, Kind, Limits};
 use super::outcome::{Outcome, pending};
 use crate::agent::attended::{Attended, WhenAbandoned};
 use crate::agent::body::{self, BodyError};
+use crate::agent::caller::Caller;
 use crate::agent::calls::Known;
 use crate::agent::state::AgentState;
 use crate::gate::{Arguments, CallRequest, Patience, PendingApproval, TraceContext, Unreadable};
@@ -42,7 +43,7 @@ pub(super) async fn call(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let identity = match super::identify(&state, &parts.headers) {
+    let identity = match super::identify(&state, Caller::from(&parts)).await {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
@@ -87,9 +88,9 @@ fn defer(state: &AgentState, owner: &Identity, waiting: &PendingApproval) -> Res
 pub(super) async fn outcome_of(
     State(state): State<Arc<AgentState>>,
     Segment(id): Segment,
-    headers: HeaderMap,
+    parts: Parts,
 ) -> Response {
-    let identity = match super::identify(&state, &headers) {
+    let identity = match super::identify(&state, Caller::from(&parts)).await {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };

@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use crate::agent::attended::Tasks;
+use crate::agent::caller::ProtectedResource;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::session::Sessions;
@@ -266,6 +267,7 @@ async fn routes(
     let state = Arc::new(AgentState {
         gate: Arc::clone(&gate),
         identities: Identities::new(None, false),
+        resource: ProtectedResource::default(),
         operators: None,
         sessions: Sessions::new(10, Duration::from_secs(1800), clock.clone()),
         hub: Hub::default(),

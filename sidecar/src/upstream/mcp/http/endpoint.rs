@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::header::{HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri};
+use net::outbound::{Destination, SystemResolver, Url, checked_addresses};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -57,6 +58,10 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(unusable("it holds credentials; put them into headers"));
         }
+        let url: Url = spec.url.parse().map_err(|_| unusable("it is not a URL"))?;
+        Destination::Configured
+            .check(&url)
+            .map_err(|error| unusable(&error.to_string()))?;
         let host = authority
             .host()
             .trim_start_matches('[')
@@ -115,7 +120,12 @@ impl Endpoint {
     }
 
     async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        // Looked up once, and what was checked is connected to: metadata services and the link are never reached.
+        let resolver = SystemResolver;
+        let addresses = checked_addresses(Destination::Configured, &resolver, &self.host, self.port)
+            .await
+            .map_err(std::io::Error::other)?;
+        let stream = TcpStream::connect(addresses.as_slice()).await?;
         stream.set_nodelay(true)?;
         match &self.scheme {
             Scheme::Plain => Ok(Box::new(stream)),
@@ -258,5 +268,25 @@ mod tests {
             assert!(!error.contains("hunter2"), "{error}");
         }
         assert!(endpoint("https://example.com").is_ok());
+    }
+
+    #[tokio::test]
+    async fn metadata_and_the_link_are_no_upstreams() {
+        for url in [
+            "http://169.254.169.254/mcp",
+            "http://0xa9fea9fe/mcp",
+            "http://[::ffff:169.254.169.254]/mcp",
+            "http://[fd00:ec2::254]/mcp",
+            "http://metadata.google.internal/mcp",
+        ] {
+            assert!(endpoint(url).is_err(), "{url}");
+        }
+        // A name that leads there is refused when it is connected to.
+        let here = Endpoint {
+            host: "0.0.0.0".to_owned(),
+            ..endpoint("http://localhost:9/").unwrap()
+        };
+        let refused = here.connect().await.err().unwrap().to_string();
+        assert!(refused.contains("a reserved address"), "{refused}");
     }
 }
