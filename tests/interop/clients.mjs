@@ -19,9 +19,9 @@ const CLIENTS = {
   'Inspector CLI': { ask: inspect },
 };
 
-async function output([program, ...args], env) {
+async function output([program, ...args]) {
   const child = spawn(program, args, {
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONPATH: '', ...env },
+    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONPATH: '' },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: PATIENCE,
   });
@@ -34,44 +34,56 @@ async function output([program, ...args], env) {
 }
 
 /** The inspector answers one method each time that it is run. */
-async function inspect({ url, command, env, calls }) {
+async function inspect({ url, command, calls }) {
   const target = url ? [url, '--transport', 'http'] : command;
   const cli = [NODE, bin('mcp-inspector'), '--cli', ...target, '--method'];
-  const { tools } = await output([...cli, 'tools/list'], env);
+  const { tools } = await output([...cli, 'tools/list']);
   const results = [];
   for (const { name, arguments: args } of calls) {
     const pairs = Object.entries(args).flatMap(([key, value]) => ['--tool-arg', `${key}=${value}`]);
-    results.push(await output([...cli, 'tools/call', '--tool-name', name, ...pairs], env));
+    results.push(await output([...cli, 'tools/call', '--tool-name', name, ...pairs]));
   }
   return { tools, results };
 }
 
-const asks = (client, spec) => (client.ask ? client.ask(spec) : output(client.command(spec), spec.env));
+const asks = (client, spec) => (client.ask ? client.ask(spec) : output(client.command(spec)));
 
 /** How a client reaches a server without a sidecar. */
 function directly({ server, calls }) {
-  const { url, command, args, env } = server;
-  return url ? { url, calls } : { command: [command, ...args], env, calls };
+  const { url, command, args, env = {} } = server;
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  return url ? { url, calls } : { command: ['env', ...variables, command, ...args], calls };
 }
+
+/** JSON with the members of objects in one order: servers write them otherwise in each era. */
+const canonical = (value) =>
+  JSON.stringify(value, (_, part) => {
+    const isObject = typeof part === 'object' && part !== null && !Array.isArray(part);
+    return isObject ? Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1))) : part;
+  });
 
 /** What a client made of an answer, without what an era adds to it. */
-function essence({ content, structuredContent, isError }) {
-  return JSON.stringify({ content, structuredContent, isError: isError ?? false });
-}
+const essence = ({ content, structuredContent, isError }) => canonical({ content, structuredContent, isError: isError ?? false });
 
-const declared = ({ description, inputSchema }) => JSON.stringify({ description, inputSchema });
+const declared = ({ description, inputSchema }) => canonical({ description, inputSchema });
+
+/** The tools that a server offers to every client, whatever the client can do. */
+const unconditional = ({ conditional = [] }, tools, prefix = '') =>
+  tools.filter(({ name }) => !conditional.some((own) => name === prefix + own));
 
 /** How what a client got through the sidecar differs from what it got directly. */
-function differences(one, direct, through) {
+function differences(one, declaredTools, direct, through) {
   const differing = [];
   const prefix = `${one.name}.`;
   const seen = new Map(through.tools.map((tool) => [tool.name, tool]));
-  for (const tool of direct.tools) {
+  for (const tool of declaredTools) {
     const other = seen.get(prefix + tool.name);
-    if (!other || declared(other) !== declared(tool)) differing.push(`tool ${tool.name}`);
+    if (!other || declared(other) !== declared(tool)) differing.push(`tool ${tool.name}: ${declared(tool)} / ${declared(other ?? {})}`);
   }
-  if ([...seen.keys()].filter((name) => name.startsWith(prefix)).length !== direct.tools.length) differing.push('number of tools');
+  const listed = unconditional(one, [...seen.values()].filter(({ name }) => name.startsWith(prefix)), prefix);
+  if (listed.length !== declaredTools.length) differing.push('number of tools');
   for (const [index, result] of direct.results.entries()) {
+    if (result.isError) differing.push(`call ${one.calls[index].name} fails: ${essence(result)}`);
     if (essence(through.results[index]) !== essence(result)) {
       differing.push(`call ${one.calls[index].name}: ${essence(result)} / ${essence(through.results[index])}`);
     }
@@ -91,9 +103,10 @@ export async function pairs(servers, url) {
       const direct = known.get(one.reference) ?? (await asks(client, directly(one)));
       known.set(one.name, direct);
       const results = through.results.slice(at, (at += one.calls.length));
-      const differing = differences(one, direct, { ...through, results });
+      const tools = unconditional(one, direct.tools);
+      const differing = differences(one, tools, direct, { ...through, results });
       for (const what of differing) console.error(`${name} with ${one.name}: ${what}`);
-      rows.get(one.name).set(name, { tools: direct.tools.length, calls: one.calls.length, differing });
+      rows.get(one.name).set(name, { tools: tools.length, calls: one.calls.length, differing });
     }
   }
   return { clients: Object.keys(CLIENTS), rows };

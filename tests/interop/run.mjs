@@ -36,6 +36,7 @@ async function versions() {
   return [...npm, ...pip].map((line) => `- ${line}`).join('\n');
 }
 
+const count = (number, what) => `${number} ${what}${number === 1 ? '' : 's'}`;
 const row = (...cells) => `| ${cells.join(' | ')} |`;
 const table = (head, rows) => [row(...head), row(...head.map(() => '---')), ...rows.map((cells) => row(...cells))].join('\n');
 
@@ -58,7 +59,7 @@ async function main() {
     const up = await startUp(PROGRAM, all.map(({ name, server }) => ({ name, ...server })), 'always');
     running.push(up.stop);
     const { clients, rows } = await pairs(all, up.url);
-    const cell = ({ tools, calls, differing }) => `${tools} tools, ${calls} ${calls === 1 ? 'call' : 'calls'}: ${judged(differing)}`;
+    const cell = ({ tools, calls, differing }) => `${count(tools, 'tool')}, ${count(calls, 'call')}: ${judged(differing)}`;
     const matrix = all.map(({ name }) => [name, ...clients.map((client) => cell(rows.get(name).get(client)))]);
     const text = [
       `Run on ${new Date().toISOString().slice(0, 10)}.`,

@@ -29,6 +29,9 @@ async function listens(port) {
   throw new Error(`nothing listens on port ${port}`);
 }
 
+/** What server-everything offers only to clients that can answer its questions. */
+const EVERYTHING_CONDITIONAL = ['get-roots-list', 'trigger-elicitation-request', 'trigger-elicitation-request-async', 'trigger-sampling-request', 'trigger-sampling-request-async', 'trigger-url-elicitation'];
+
 /** server-everything on a port of its own. */
 async function everything(mode, path, running) {
   const port = await freePort();
@@ -88,7 +91,11 @@ const call = (name, args) => ({ name, arguments: args });
 /** All servers, running where they have to; each with what is asked of it. */
 export async function servers(folder, running) {
   const { note, repository, memory, database, cluster } = material(folder);
-  const asked = { calls: [call('get-sum', { a: 2, b: 40 }), call('echo', { message: 'well, né?' })], prompts: ['simple-prompt'] };
+  const asked = {
+    // Offered to clients with roots, sampling or elicitation alone; which of them Toolgate offers is not compared here.
+    conditional: EVERYTHING_CONDITIONAL,
+    calls: [call('get-sum', { a: 2, b: 40 }), call('echo', { message: 'well, né?' })], prompts: ['simple-prompt'],
+  };
   const select = 'SELECT id, text FROM notes ORDER BY id';
   return [
     { name: 'everything-stdio', server: node('mcp-server-everything', 'stdio'), ...asked },

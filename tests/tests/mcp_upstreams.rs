@@ -31,6 +31,9 @@ policies:
     rules:
       - tools: ["*"]
         action: allow
+# A test that waits repeats its calls on purpose.
+loop:
+  max: 10000
 "#;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const PAGE: usize = 7;
