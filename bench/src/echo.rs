@@ -95,6 +95,9 @@ impl Echo {
     }
 }
 
+/// The OpenAPI document of the same server as a REST service: the tool `echo` is `POST /echo`.
+pub const DOCUMENT: &str = r#"{"openapi":"3.1.0","info":{"title":"echo","version":"1"},"paths":{"/echo":{"post":{"operationId":"echo","summary":"Answers with what it was given.","requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object","properties":{"message":{"type":"string"},"path":{"type":"string"},"n":{"type":"integer"}}}}}}}}}}"#;
+
 fn declared(name: &str) -> String {
     format!(
         r#"{{"name":"{name}","description":"Answers with what it was given.","inputSchema":{{"type":"object","properties":{{"message":{{"type":"string"}},"path":{{"type":"string"}},"n":{{"type":"integer"}},"bytes":{{"type":"integer"}}}}}},"annotations":{{"readOnlyHint":true}}}}"#

@@ -110,8 +110,8 @@ pub struct Serves {
     pub agents: &'static str,
     /// The URL of an echo server, as the upstream `echo`.
     pub url: String,
-    /// Whether an echo server over stdio is there too, as the upstream `pipe`.
-    pub stdio: bool,
+    /// Whether an echo server over stdio is there too, as the upstream `pipe`, and the echo server's REST service as `rest`.
+    pub others: bool,
 }
 
 /// A sidecar.
@@ -153,13 +153,15 @@ impl Home {
             serves.agents,
             serves.url,
         );
-        if serves.stdio {
+        if serves.others {
             let echo = program("echo-mcp")?;
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "  - {{name: pipe, transport: stdio, command: {}, args: [stdio]}}",
-                echo.display()
+                "  - {{name: pipe, transport: stdio, command: {}, args: [stdio]}}\n\
+                 openapi:\n  - {{name: rest, url: \"{}/openapi.json\"}}",
+                echo.display(),
+                serves.url.trim_end_matches("/mcp"),
             );
         }
         fs::write(home.join("config.yaml"), text).during("write a configuration")?;

@@ -18,13 +18,14 @@ impl Config {
     }
 
     /// Reads a file for a control plane: everything is checked, but upstreams' secrets are neither needed nor
-    /// kept, and [`Config::mcp_servers`] is empty.
+    /// kept, and [`Config::mcp_servers`] and [`Config::openapi`] are empty.
     ///
     /// # Errors
     /// As [`Config::load`].
     pub fn load_without_upstreams(path: &Path, environment: &Environment) -> Result<Self, Vec<Problem>> {
         let mut config = Self::parse_in(path, &text_of(path)?, environment, false)?;
         config.mcp_servers.clear();
+        config.openapi.clear();
         Ok(config)
     }
 

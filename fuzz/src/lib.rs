@@ -6,4 +6,5 @@ pub mod extract;
 pub mod field_path;
 pub mod grammar;
 pub mod json;
+pub mod openapi;
 pub mod token;

@@ -39,7 +39,7 @@ pub(crate) fn control(
     options.name = config.sidecar.name.clone().unwrap_or_else(host_name);
     options.labels.clone_from(&config.sidecar.labels);
     options.agents = agents_to_ask_for(&config.sidecar.agents);
-    options.upstreams = config.upstream_names().map(ToString::to_string).collect();
+    options.upstreams = config.upstream_names().map(|name| name.to_string()).collect();
     options.staleness_write = Some(config.staleness.write);
     options.staleness_read = Some(config.staleness.read);
     options.clock = clock.clone();

@@ -11,6 +11,7 @@ pub mod operator;
 pub mod process;
 pub mod programs;
 pub mod raw;
+pub mod rest;
 pub mod simulated;
 pub mod up;
 pub mod wait;

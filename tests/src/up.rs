@@ -90,6 +90,12 @@ impl Up {
         self.ready().await;
     }
 
+    /// Starts it again without waiting for its upstreams, of which some will not be connected.
+    pub fn restart_unready(&mut self) {
+        self.process.kill();
+        self.process = spawn(self.folder.path());
+    }
+
     /// Waits until every upstream is connected and the commands of this machine find it.
     pub async fn ready(&self) {
         wait::until("`toolgate up` says where it is", || async {

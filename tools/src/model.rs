@@ -14,6 +14,8 @@ use crate::json::{Document, JsonError, Kind, Limits, Node};
 
 /// Beginnings of governed names that are not tools.
 const GOVERNED_PREFIXES: [&str; 3] = ["resource:", "prompt:", "method:"];
+/// Where the declaration of an HTTP operation says its method.
+const METHOD_KEY: &str = "art.flux7/method";
 /// The schema of a tool that declared none.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
@@ -57,6 +59,12 @@ pub enum DeclareError {
     /// The name would be taken for a resource, a prompt or a method.
     #[error("the declared tool {name:?} has the name of a resource, prompt or method")]
     ReservedName {
+        /// The declared name.
+        name: String,
+    },
+    /// A name that has no prefix would be taken for one that has.
+    #[error("the declared tool {name:?} has no prefix, so its name cannot hold a dot")]
+    Dotted {
         /// The declared name.
         name: String,
     },
@@ -118,6 +126,30 @@ impl Tool {
         method: Option<&str>,
         declared: Arc<RawValue>,
     ) -> Result<Self, DeclareError> {
+        Self::declared_as(kind, upstream, true, method, declared)
+    }
+
+    /// The tool that an upstream of this kind declared. The tools of an OpenAPI service without a name have no prefix: their own
+    /// name is their governed name, and holds no dot.
+    ///
+    /// # Errors
+    /// As [`Tool::mcp`].
+    pub fn declared_by(
+        upstream: &UpstreamName,
+        kind: ToolKind,
+        is_prefixed: bool,
+        declared: Arc<RawValue>,
+    ) -> Result<Self, DeclareError> {
+        Self::declared_as(kind, Some(upstream), is_prefixed, None, declared)
+    }
+
+    fn declared_as(
+        kind: ToolKind,
+        upstream: Option<&UpstreamName>,
+        is_prefixed: bool,
+        method: Option<&str>,
+        declared: Arc<RawValue>,
+    ) -> Result<Self, DeclareError> {
         let document = Document::parse(declared.get().as_bytes(), Limits::MESSAGE)?;
         let root = document.root();
         let local = text(root, "name").ok_or(DeclareError::NoName)?;
@@ -125,9 +157,15 @@ impl Tool {
             return Err(DeclareError::ReservedName { name: local });
         }
         let name = match upstream {
-            Some(upstream) => ToolName::of(upstream, &local)?,
-            None => ToolName::try_from(local.as_str())?,
+            Some(upstream) if is_prefixed => ToolName::of(upstream, &local)?,
+            Some(_) if local.contains('.') => return Err(DeclareError::Dotted { name: local }),
+            Some(_) | None => ToolName::try_from(local.as_str())?,
         };
+        let own_method = root
+            .get("_meta")
+            .filter(|_| kind == ToolKind::OpenApi)
+            .and_then(|meta| text(meta, METHOD_KEY));
+        let method = method.or(own_method.as_deref());
         let input_schema = root.get("inputSchema").filter(|schema| !schema.is_null());
         if input_schema.is_some_and(|schema| schema.kind() != Kind::Object) {
             return Err(DeclareError::Schema { name: local });
@@ -263,15 +301,20 @@ impl Tool {
     /// The tool's own name, as its upstream knows it.
     pub fn local_name(&self) -> &str {
         match &self.upstream {
-            // INVARIANT: a governed name is the upstream's name, a dot, and the tool's own name.
+            // INVARIANT: a governed name is the upstream's name, a dot, and the tool's own name; or that alone, without a dot.
             Some(upstream) => self
                 .name
                 .as_str()
                 .strip_prefix(upstream.as_str())
                 .and_then(|rest| rest.strip_prefix('.'))
-                .unwrap_or_default(),
+                .unwrap_or(self.name.as_str()),
             None => self.name.as_str(),
         }
+    }
+
+    /// Whether the governed name begins with the upstream's.
+    pub fn is_prefixed(&self) -> bool {
+        self.upstream.is_some() && self.local_name().len() < self.name.as_str().len()
     }
 }
 
@@ -361,6 +404,33 @@ mod tests {
             serde_json::from_str::<Fingerprint>(&format!("{text:?}")).unwrap(),
             base
         );
+    }
+
+    #[test]
+    fn a_tool_of_a_service_without_a_name_has_no_prefix_and_its_method_is_known() {
+        let declared =
+            |text: &str| -> Arc<RawValue> { RawValue::from_string(text.to_owned()).unwrap().into() };
+        let upstream = UpstreamName::try_from("date-nager-at").unwrap();
+        let open = |text: &str| Tool::declared_by(&upstream, ToolKind::OpenApi, false, declared(text));
+        let text = r#"{"name":"get_public_holidays","inputSchema":{"type":"object"},"_meta":{"art.flux7/method":"DELETE"}}"#;
+        let tool = open(text).unwrap();
+        assert_eq!(tool.name.as_str(), "get_public_holidays");
+        assert_eq!(
+            (tool.local_name(), tool.is_prefixed()),
+            ("get_public_holidays", false)
+        );
+        assert_eq!(tool.upstream.as_ref(), Some(&upstream));
+        assert_eq!(tool.method.as_deref(), Some("DELETE"));
+        assert!(!tool.classification.plain_read);
+        assert!(matches!(
+            open(r#"{"name":"github.delete"}"#),
+            Err(DeclareError::Dotted { .. })
+        ));
+        let prefixed = Tool::declared_by(&upstream, ToolKind::OpenApi, true, declared(text)).unwrap();
+        assert_eq!(prefixed.name.as_str(), "date-nager-at.get_public_holidays");
+        assert!(prefixed.is_prefixed());
+        let mcp = Tool::declared_by(&upstream, ToolKind::Mcp, true, declared(text)).unwrap();
+        assert_eq!(mcp.method, None, "only a document's operation has one");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bench::echo::{Echo, MODERN};
+use bench::echo::{DOCUMENT, Echo, MODERN};
 use bench::error::{During as _, Result};
 use bytes::Bytes;
 use clap::{Parser, ValueEnum};
@@ -94,6 +94,10 @@ async fn serve(stream: TcpStream, echo: Arc<Echo>) {
 }
 
 async fn answer(echo: &Echo, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let is_rest = request.uri().path() == "/echo";
+    if request.uri().path() == "/openapi.json" {
+        return json(Bytes::from_static(DOCUMENT.as_bytes()));
+    }
     if request.method() != Method::POST {
         return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -104,15 +108,21 @@ async fn answer(echo: &Echo, request: Request<Incoming>) -> Response<Full<Bytes>
     let Ok(body) = request.into_body().collect().await else {
         return empty(StatusCode::BAD_REQUEST);
     };
-    match echo.answer(&body.to_bytes(), is_modern) {
-        Some(answer) => {
-            let mut response = Response::new(Full::new(answer));
-            let json = hyper::header::HeaderValue::from_static("application/json");
-            response.headers_mut().insert(CONTENT_TYPE, json);
-            response
-        }
+    let body = body.to_bytes();
+    if is_rest {
+        return json(body);
+    }
+    match echo.answer(&body, is_modern) {
+        Some(answer) => json(answer),
         None => empty(StatusCode::ACCEPTED),
     }
+}
+
+fn json(body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    let json = hyper::header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
 }
 
 fn empty(status: StatusCode) -> Response<Full<Bytes>> {

@@ -55,7 +55,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
     let serves = Serves {
         agents: "*",
         url: format!("http://{upstream}/mcp"),
-        stdio: true,
+        others: true,
     };
     let sidecar = Home::make(folder, "sidecar", plane, &serves)
         .await?
@@ -70,6 +70,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
     let more = [
         Way::new("sidecar, legacy", &calls.legacy, Some(&sidecar.process)),
         Way::new("sidecar, stdio", &calls.stdio, Some(&sidecar.process)),
+        Way::new("sidecar, OpenAPI", &calls.openapi, Some(&sidecar.process)),
     ];
     let large = [
         Way::new("direct, 1 MiB", &sized(&calls.direct), None),
@@ -124,6 +125,7 @@ struct Calls {
     sidecar: Call,
     legacy: Call,
     stdio: Call,
+    openapi: Call,
 }
 
 impl Calls {
@@ -134,6 +136,7 @@ impl Calls {
             sidecar: opened(governed, Era::Modern, "echo.echo", None).await?,
             legacy: opened(governed, Era::Legacy, "echo.echo", None).await?,
             stdio: opened(governed, Era::Modern, "pipe.echo", None).await?,
+            openapi: opened(governed, Era::Modern, "rest.echo", None).await?,
         })
     }
 }
@@ -156,6 +159,7 @@ fn tell(series: &Series, extent: Extent, report: &mut Report) {
         ("nginx", "-", "-"),
         ("sidecar, legacy", "<= 100 us", "<= 300 us"),
         ("sidecar, stdio", "<= 60 us", "-"),
+        ("sidecar, OpenAPI", "-", "-"),
     ] {
         let what = format!("added at {RATE} calls/s: {way}");
         report.add(&format!("{what}, p50"), p50, added(way, Figure::P50), &conditions);

@@ -19,7 +19,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
     let serves = Serves {
         agents: "bench",
         url: format!("http://{upstream}/mcp"),
-        stdio: false,
+        others: false,
     };
     let (mut first, mut kept, mut resident) = (Vec::new(), Vec::new(), 0);
     for round in 0..extent.rounds {

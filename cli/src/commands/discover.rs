@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use config::{Config, Environment};
 use policy::draft::{Drafted, draft};
-use sidecar::upstream::{DeclaredCatalogue, SourceSpec, Upstream, Upstreams};
+use sidecar::upstream::{DeclaredCatalogue, OpenApiSpec, SourceSpec, Upstream, Upstreams};
 use tools::id::{AgentId, UpstreamName};
 use tools::model::Tool;
 
@@ -22,8 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Args, Debug)]
 pub(crate) struct DiscoverArgs {
     /// The configuration that names the upstreams.
-    #[arg(long, short, env = "TOOLGATE_CONFIG", value_name = "FILE")]
-    config: PathBuf,
+    #[arg(
+        long,
+        short,
+        env = "TOOLGATE_CONFIG",
+        value_name = "FILE",
+        required_unless_present = "openapi"
+    )]
+    config: Option<PathBuf>,
+    /// An OpenAPI document whose operations are shown too.
+    #[arg(long, value_name = "URL|FILE")]
+    openapi: Option<String>,
     /// Print a policy document instead: plain reads are allowed, everything else asks a person.
     #[arg(long)]
     generate_policy: bool,
@@ -48,15 +57,8 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
         .agent
         .parse()
         .map_err(|error| CliError::Usage(format!("--agent {:?}: {error}", args.agent)))?;
-    let config = Config::load(&args.config, &Environment::of_process()).map_err(CliError::Problems)?;
-    let specs = SourceSpec::all_of(&config);
+    let specs = specs(args)?;
     let count = specs.len();
-    if specs.is_empty() {
-        return Err(CliError::Usage(format!(
-            "{} names no upstream; add one under mcp_servers",
-            args.config.display()
-        )));
-    }
     let upstreams = Upstreams::start(specs);
     let read = futures_util::future::join_all(upstreams.all().iter().map(read)).await;
     upstreams.shutdown().await;
@@ -86,6 +88,24 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
             count
         )))
     }
+}
+
+/// What the configuration names, and the document that is given.
+fn specs(args: &DiscoverArgs) -> Result<Vec<SourceSpec>, CliError> {
+    let mut specs = Vec::new();
+    if let Some(path) = &args.config {
+        let config = Config::load(path, &Environment::of_process()).map_err(CliError::Problems)?;
+        specs = SourceSpec::all_of(&config);
+        if specs.is_empty() && args.openapi.is_none() {
+            return Err(CliError::Usage(format!(
+                "{} names no upstream; add one under mcp_servers or openapi",
+                path.display()
+            )));
+        }
+    }
+    let document = args.openapi.as_deref().map(OpenApiSpec::to_look_at);
+    specs.extend(document.map(SourceSpec::from));
+    Ok(specs)
 }
 
 /// The upstream's catalogue once it has been read, or why it was not.
@@ -124,7 +144,7 @@ fn judged(catalogue: &DeclaredCatalogue) -> Result<Found, String> {
     let mut tools = Vec::new();
     for declared in &catalogue.tools {
         let declaration = Arc::clone(&declared.declared);
-        match Tool::from_declaration(catalogue.kind, Some(&name), None, declaration) {
+        match Tool::declared_by(&name, catalogue.kind, catalogue.is_prefixed, declaration) {
             Ok(tool) => tools.push(tool),
             Err(error) => note(&format!("{name}: a declared tool is left out: {error}")),
         }

@@ -3,6 +3,7 @@
 mod auth;
 mod governance;
 mod network;
+mod openapi;
 mod planes;
 mod upstreams;
 
@@ -19,6 +20,7 @@ pub use governance::{
     Traces,
 };
 pub use network::{Credentials, Drain, Listen, Tls};
+pub use openapi::{OpenApiService, named_by_file, named_by_url};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
 pub use upstreams::{McpServer, Transport};
 
@@ -47,6 +49,8 @@ section! {
         auth: Auth,
         /// The MCP servers whose tools are governed.
         mcp_servers: Vec<McpServer>,
+        /// The services whose operations are tools.
+        openapi: Vec<OpenApiService>,
         /// How tools are named towards agents.
         expose: Expose,
         /// Policies, in the order in which they are loaded.
@@ -105,7 +109,7 @@ section! {
         trace_key: Option<Secret> as VariableOnly,
     }
     planned {
-        "openapi", "cli_tools", "supervisor", "memory", "trace_file", "otel_endpoint",
+        "cli_tools", "supervisor", "memory", "trace_file", "otel_endpoint",
         "otel_headers", "otel_ca_cert", "otel_insecure_skip_verify",
     }
     check fits_together
@@ -114,10 +118,18 @@ section! {
 fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
     let mut names = BTreeSet::new();
     for name in config.upstream_names() {
-        if !names.insert(name) {
+        if !names.insert(name.clone()) {
             let message = format!("the name \"{name}\" is given to two upstreams; names are unique");
-            keys.problem(Some("mcp_servers"), message);
+            let is_service = config.openapi.iter().any(|service| service.upstream() == name);
+            keys.problem(Some(if is_service { "openapi" } else { "mcp_servers" }), message);
         }
+    }
+    if config.expose.prefix == Prefix::Never && !config.openapi.is_empty() {
+        keys.problem(
+            Some("expose"),
+            "expose.prefix: never and openapi exclude each other: the tools of both could have one name"
+                .to_owned(),
+        );
     }
     if config.expose.prefix == Prefix::Never && config.mcp_servers.len() > 1 {
         keys.problem(
@@ -149,8 +161,14 @@ impl Config {
     }
 
     /// The names of all upstreams, of every kind.
-    pub fn upstream_names(&self) -> impl Iterator<Item = &UpstreamName> {
-        self.mcp_servers.iter().map(|server| &server.name)
+    pub fn upstream_names(&self) -> impl Iterator<Item = UpstreamName> {
+        let servers = self.mcp_servers.iter().map(|server| server.name.clone());
+        servers.chain(self.openapi.iter().map(OpenApiService::upstream))
+    }
+
+    /// The folder of the last good documents of OpenAPI services.
+    pub fn documents_dir(&self) -> PathBuf {
+        self.data_dir.join("openapi")
     }
 
     /// The embedded store's file.

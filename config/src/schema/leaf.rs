@@ -9,6 +9,7 @@ use policy::glob::Glob;
 use policy::yaml::{Node, Value};
 use serde_json::{Value as Json, json};
 use tools::id::{AgentId, Namespace, UpstreamName};
+use tools::openapi::Selection;
 
 use super::{Kind, Reading, Setting};
 use crate::{RedisUrl, Secret, units};
@@ -426,4 +427,5 @@ named! {
     Namespace => "a namespace",
     AgentId => "an agent's id",
     Glob => "a pattern with * and ?",
+    Selection => "a method and a path, such as `GET *`",
 }

@@ -32,7 +32,6 @@ fn every_problem_is_told_at_once_with_its_place() {
 #[test]
 fn what_is_not_built_yet_is_an_error_that_says_so() {
     for key in [
-        "openapi",
         "cli_tools",
         "supervisor",
         "memory",

@@ -2,5 +2,6 @@
 
 mod load;
 mod mistakes;
+mod openapi;
 mod redis;
 mod reference;

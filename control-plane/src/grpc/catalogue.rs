@@ -61,7 +61,9 @@ impl Catalogue for Service {
 }
 
 fn declared(tool: DeclaredTool, prefix: &str) -> Result<catalogue::DeclaredTool, Status> {
-    if !tool.name.starts_with(prefix) {
+    // The tools of an OpenAPI service without a name have no prefix, and no dot that could be taken for one.
+    let has_no_prefix = tool.kind == "openapi" && !tool.name.contains('.');
+    if !tool.name.starts_with(prefix) && !has_no_prefix {
         return Err(Status::invalid_argument(format!(
             "tool `{}` is not named `{prefix}<tool>`",
             tool.name

@@ -86,10 +86,7 @@ impl Stop {
                     && agent.as_deref().is_none_or(|agent| agent == call.agent)
                     && user.as_deref().is_none_or(|user| user == call.user)
             }
-            StopScope::Upstream(name) => call
-                .tool
-                .split_once('.')
-                .is_some_and(|(upstream, _)| upstream == name),
+            StopScope::Upstream(name) => name == call.upstream,
         }
     }
 }
@@ -105,8 +102,8 @@ pub struct StopSubject<'a> {
     pub user: &'a str,
     /// Its session, or empty.
     pub session: &'a str,
-    /// Full tool name.
-    pub tool: &'a str,
+    /// The upstream of its tool, or empty.
+    pub upstream: &'a str,
 }
 
 impl From<&Stop> for v1::Stop {

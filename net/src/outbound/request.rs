@@ -67,6 +67,11 @@ impl OutboundRequest {
         Self::new(Method::GET, url)
     }
 
+    /// Its method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
     /// Adds a header. They are sent to the origin of the URL and to no other.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {

@@ -38,7 +38,7 @@ impl Names {
         if self.unprefixed.as_deref() == Some(upstream.as_str()) {
             return Cow::Borrowed(tool.local_name());
         }
-        if self.separator == "." {
+        if self.separator == "." || !tool.is_prefixed() {
             return Cow::Borrowed(tool.name.as_str());
         }
         Cow::Owned(format!("{upstream}{}{}", self.separator, tool.local_name()))
@@ -158,6 +158,20 @@ mod tests {
             unprefixed: Some("fs".to_owned()),
         };
         assert_eq!(meant(&alone, "read"), ["fs.read", "read"]);
+    }
+
+    #[test]
+    fn a_tool_without_a_prefix_is_shown_as_it_is() {
+        let declared = RawValue::from_string(r#"{"name":"get_pets"}"#.to_owned()).unwrap();
+        let kind = tools::model::ToolKind::OpenApi;
+        let tool = Tool::declared_by(&"pets".parse().unwrap(), kind, false, Arc::from(declared)).unwrap();
+        for separator in [".", "__"] {
+            let names = Names {
+                separator: separator.to_owned(),
+                unprefixed: None,
+            };
+            assert_eq!(names.shown(&tool), "get_pets");
+        }
     }
 
     fn entry(upstream: &str, operation: Operation, what: &str) -> Tool {

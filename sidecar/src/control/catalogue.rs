@@ -18,6 +18,9 @@ use super::stream::{End, Ended, Session};
 /// Declarations beyond this are not sent; their fingerprint is.
 const MAX_DECLARED: usize = 256 * 1024;
 
+/// The declarations of one upstream beyond these are not sent either: the control plane reads messages of 16 MiB.
+const MAX_TOGETHER: usize = 12 * 1024 * 1024;
+
 /// A tool as it is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedTool {
@@ -191,18 +194,21 @@ impl Session for Publisher {
 }
 
 fn to_wire(catalogue: &Catalogue) -> v1::PublishRequest {
-    let tool = |tool: &PublishedTool| v1::DeclaredTool {
+    let mut room = MAX_TOGETHER;
+    let mut tool = |tool: &PublishedTool| v1::DeclaredTool {
         name: tool.name.clone(),
         fingerprint: Bytes::copy_from_slice(&tool.fingerprint),
-        declared: if tool.declared.len() <= MAX_DECLARED {
-            tool.declared.clone()
-        } else {
-            Bytes::new()
+        declared: match room.checked_sub(tool.declared.len()) {
+            Some(left) if tool.declared.len() <= MAX_DECLARED => {
+                room = left;
+                tool.declared.clone()
+            }
+            Some(_) | None => Bytes::new(),
         },
         kind: tool.kind.to_owned(),
     };
     v1::PublishRequest {
         upstream: catalogue.upstream.clone(),
-        tools: catalogue.tools.iter().map(tool).collect(),
+        tools: catalogue.tools.iter().map(&mut tool).collect(),
     }
 }

@@ -95,6 +95,23 @@ impl Gate {
         Err(audit_unavailable(&"the queue of records is full"))
     }
 
+    /// The arguments fit the tool's input schema and can be sent, where Toolgate has to look: what MCP servers are sent they
+    /// look at themselves.
+    pub(super) fn arguments_fit(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
+        let tool = &subject.tool;
+        let refused = |problem: &dyn std::fmt::Display| {
+            let message = format!("the arguments of {} are not accepted: {problem}", tool.name);
+            Refusal::new(Reason::InvalidArguments, message)
+        };
+        if tool.name.operation() != Operation::Tool {
+            return Ok(());
+        }
+        tool.check_arguments(subject.arguments).map_err(|error| refused(&error))?;
+        let upstream = tool.upstream.as_ref().and_then(|name| self.upstreams.get(name.as_str()));
+        let problem = upstream.and_then(|upstream| upstream.refuses(tool.local_name(), subject.arguments));
+        problem.map_or(Ok(()), |problem| Err(refused(&problem)))
+    }
+
     /// Policies, guardrails and floors, then grants.
     pub(super) fn decide(
         &self,
@@ -131,15 +148,6 @@ pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor>
         PinStatus::New => Some(Floor::PIN_NEW),
         PinStatus::Changed => Some(Floor::PIN_CHANGED),
     }
-}
-
-/// The arguments fit the tool's input schema, where Toolgate has to look: what MCP servers are sent they look at themselves.
-pub(super) fn arguments_fit(subject: &Subject<'_>) -> Result<(), Refusal> {
-    let checked = subject.tool.check_arguments(subject.arguments);
-    checked.map_err(|error| {
-        let message = format!("the arguments of {} are not accepted: {error}", subject.tool.name);
-        Refusal::new(Reason::InvalidArguments, message)
-    })
 }
 
 /// The refusal for a record that cannot be kept.

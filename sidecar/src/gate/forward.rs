@@ -164,6 +164,7 @@ impl Gate {
         UpstreamRequest {
             method: other.map(|other| Arc::clone(&other.method)),
             tool: Arc::from(subject.tool.asked_for()),
+            fingerprint: Some(subject.tool.fingerprint),
             arguments: subject
                 .arguments
                 .filter(|_| other.is_none())

@@ -10,7 +10,6 @@ use tools::model::Tool;
 use super::Gate;
 use super::bounds;
 use super::call::{CallReport, CallRequest, End};
-use super::checks::arguments_fit;
 use super::flight::CancelCause;
 use super::forward::Basis;
 use super::refusal::Refusal;
@@ -72,7 +71,7 @@ impl Gate {
         let verdict =
             verdict(&decision, &subject.tool.name).map_err(|refusal| self.hide(refusal, &view, &subject))?;
 
-        arguments_fit(&subject)?;
+        self.arguments_fit(&subject)?;
         self.room_for_record()?;
         let approved = match verdict {
             Verdict::Allowed(allowed) => Err(allowed),
@@ -192,7 +191,8 @@ fn ending(end: &End) -> Ending {
                 | UpstreamError::Lost { .. } => (Outcome::Error, Reason::UpstreamUnavailable, 502),
                 UpstreamError::Timeout { .. } => (Outcome::Timeout, Reason::UpstreamTimeout, 504),
                 UpstreamError::Cancelled { .. } => (Outcome::Cancelled, Reason::ClientCancelled, 499),
-                UpstreamError::TooLarge { .. }
+                UpstreamError::Refused { .. }
+                | UpstreamError::TooLarge { .. }
                 | UpstreamError::Status { .. }
                 | UpstreamError::Protocol { .. } => (Outcome::Error, Reason::UpstreamError, 502),
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tools::id::{ToolName, UpstreamName};
-use tools::model::{Tool, ToolKind};
+use tools::model::{DeclareError, Tool, ToolKind};
 
 use crate::upstream::DeclaredTool;
 
@@ -12,23 +12,25 @@ use crate::upstream::DeclaredTool;
 /// is left out with a warning. A tool whose declaration is that of `known` is not judged again.
 pub(super) fn tools(
     upstream: &UpstreamName,
-    kind: ToolKind,
+    (kind, is_prefixed): (ToolKind, bool),
     declared: &[DeclaredTool],
     known: impl Fn(&ToolName) -> Option<Arc<Tool>>,
 ) -> Vec<Arc<Tool>> {
     let mut found: BTreeMap<ToolName, Arc<Tool>> = BTreeMap::new();
     for declaration in declared {
-        let tool = match ToolName::of(upstream, &declaration.name)
-            .ok()
-            .and_then(|name| known(&name))
-        {
+        let name = if is_prefixed {
+            ToolName::of(upstream, &declaration.name)
+        } else {
+            ToolName::try_from(&*declaration.name)
+        };
+        let tool = match name.ok().and_then(|name| known(&name)) {
             Some(tool) if tool.declared.get() == declaration.declared.get() => tool,
             Some(_) | None => {
                 let declared = Arc::clone(&declaration.declared);
-                match Tool::from_declaration(kind, Some(upstream), None, declared) {
+                match usable(Tool::declared_by(upstream, kind, is_prefixed, declared)) {
                     Ok(tool) => Arc::new(tool),
-                    Err(error) => {
-                        tracing::warn!(%upstream, tool = %declaration.name, "a declared tool is left out: {error}");
+                    Err(problem) => {
+                        tracing::warn!(%upstream, tool = %declaration.name, "a declared tool is left out: {problem}");
                         continue;
                     }
                 }
@@ -41,6 +43,13 @@ pub(super) fn tools(
         found.insert(tool.name.clone(), tool);
     }
     found.into_values().collect()
+}
+
+/// A tool whose calls can be checked, where Toolgate has to.
+fn usable(tool: Result<Tool, DeclareError>) -> Result<Tool, String> {
+    let tool = tool.map_err(|error| error.to_string())?;
+    tool.check_schema().map_err(|error| error.to_string())?;
+    Ok(tool)
 }
 
 /// Whether two sorted catalogues declare the same.

@@ -106,7 +106,11 @@ impl Registry {
         loop {
             let declared = Arc::clone(&catalogue.borrow_and_update());
             if declared.is_read {
-                self.take(&declared);
+                // Thousands of tools take a while to be judged, and calls go on meanwhile.
+                let registry = self.clone();
+                if tokio::task::spawn_blocking(move || registry.take(&declared)).await.is_err() {
+                    return;
+                }
             }
             if catalogue.changed().await.is_err() {
                 return;
@@ -129,7 +133,7 @@ impl Registry {
             .get(&upstream)
             .map(|catalogue| Arc::clone(&catalogue.tools));
         let before_tools = before.clone().unwrap_or_default();
-        let tools = Arc::new(build::tools(&upstream, declared.kind, &declared.tools, |name| {
+        let tools = Arc::new(build::tools(&upstream, declared.named(), &declared.tools, |name| {
             let found = before_tools.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
             before_tools.get(found).map(Arc::clone)
         }));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tools::fingerprint::Fingerprint;
 
 use super::mcp::{Era, scan};
 
@@ -18,6 +19,8 @@ pub struct UpstreamRequest {
     pub method: Option<Arc<str>>,
     /// The tool's name as the upstream declared it, without the upstream's prefix; the prompt's name or the resource's URI.
     pub tool: Arc<str>,
+    /// The fingerprint of the tool that was decided about. Where an upstream can tell, it calls no other.
+    pub fingerprint: Option<Fingerprint>,
     /// Raw arguments; `None` when the client sent none.
     pub arguments: Option<Bytes>,
     /// Raw `_meta` object of the client's request. It is kept byte for byte, except for the members that the sidecar

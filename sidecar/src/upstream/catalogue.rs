@@ -45,6 +45,8 @@ pub struct DeclaredCatalogue {
     pub upstream: Arc<str>,
     /// Where its tools come from.
     pub kind: ToolKind,
+    /// Whether its tools' governed names begin with its own.
+    pub is_prefixed: bool,
     /// Whether a catalogue has been read since the sidecar started; before that the lists are empty.
     pub is_read: bool,
     /// What it can do.
@@ -60,12 +62,18 @@ pub struct DeclaredCatalogue {
 }
 
 impl DeclaredCatalogue {
+    /// Where its tools come from, and whether their governed names begin with its own.
+    pub(crate) fn named(&self) -> (ToolKind, bool) {
+        (self.kind, self.is_prefixed)
+    }
+
     /// The catalogue of an MCP server that declared nothing yet.
     #[must_use]
     pub fn unread(upstream: Arc<str>) -> Self {
         Self {
             upstream,
             kind: ToolKind::Mcp,
+            is_prefixed: true,
             is_read: false,
             offers: Offers::default(),
             tools: Vec::new(),

@@ -16,6 +16,14 @@ pub enum UpstreamError {
         /// The last error of connecting.
         detail: String,
     },
+    /// The call cannot be sent; nothing was.
+    #[error("upstream {upstream:?} cannot be sent this call: {detail}")]
+    Refused {
+        /// The upstream's name.
+        upstream: Arc<str>,
+        /// Why not.
+        detail: String,
+    },
     /// The connection ended before the answer came; the tool may have run.
     #[error("upstream {upstream:?} went away during the call ({detail}); the call may have taken effect")]
     Lost {
@@ -81,7 +89,7 @@ impl UpstreamError {
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Busy { .. } => false,
+            Self::Unavailable { .. } | Self::Refused { .. } | Self::Busy { .. } => false,
             Self::TooLarge { what, .. } => *what != REQUEST,
             Self::Lost { .. }
             | Self::Cancelled { .. }

@@ -8,6 +8,7 @@ mod call;
 mod catalogue;
 mod error;
 mod notice;
+mod openapi;
 mod retry;
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -23,6 +24,7 @@ pub use error::UpstreamError;
 pub use mcp::Era;
 pub use mcp::progress::with_progress_token;
 pub use notice::Notice;
+pub use openapi::{DocumentPlace, OpenApiSpec};
 pub use retry::RetryPolicy;
 pub use spec::{HttpSpec, SourceSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
 pub use state::{Connection, UpstreamState};

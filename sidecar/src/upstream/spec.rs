@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use config::model::Transport;
 
+use super::openapi::OpenApiSpec;
 use super::retry::RetryPolicy;
 
 /// One configured source of tools, of whichever kind.
@@ -14,15 +15,23 @@ use super::retry::RetryPolicy;
 pub enum SourceSpec {
     /// An MCP server.
     Mcp(UpstreamSpec),
+    /// An OpenAPI service.
+    OpenApi(OpenApiSpec),
 }
 
 impl SourceSpec {
     /// All that a configuration names, in its order.
     #[must_use]
     pub fn all_of(config: &config::Config) -> Vec<Self> {
+        let message_bytes = config.limits.message_bytes;
+        let documents = config.documents_dir();
         let servers = config.mcp_servers.iter();
+        let services = config.openapi.iter().enumerate();
         servers
-            .map(|server| UpstreamSpec::of(server, config.limits.message_bytes).into())
+            .map(|server| UpstreamSpec::of(server, message_bytes).into())
+            .chain(services.map(|(place, service)| {
+                OpenApiSpec::of(service, place, &documents, message_bytes).into()
+            }))
             .collect()
     }
 
@@ -31,6 +40,7 @@ impl SourceSpec {
     pub fn name(&self) -> &Arc<str> {
         match self {
             Self::Mcp(spec) => &spec.name,
+            Self::OpenApi(spec) => &spec.name,
         }
     }
 }
@@ -38,6 +48,12 @@ impl SourceSpec {
 impl From<UpstreamSpec> for SourceSpec {
     fn from(spec: UpstreamSpec) -> Self {
         Self::Mcp(spec)
+    }
+}
+
+impl From<OpenApiSpec> for SourceSpec {
+    fn from(spec: OpenApiSpec) -> Self {
+        Self::OpenApi(spec)
     }
 }
 

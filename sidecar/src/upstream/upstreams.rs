@@ -7,8 +7,10 @@ use arc_swap::ArcSwap;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tools::json::Node;
 
 use super::mcp::McpUpstream;
+use super::openapi::{Claims, OpenApiUpstream};
 use super::{
     DeclaredCatalogue, Notice, SourceSpec, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamState,
 };
@@ -22,6 +24,7 @@ pub struct Upstream {
 #[derive(Clone, Debug)]
 enum Kind {
     Mcp(Arc<McpUpstream>),
+    OpenApi(Arc<OpenApiUpstream>),
     #[cfg(test)]
     #[allow(dead_code, reason = "for the tests of whichever room forwards calls")]
     Scripted(Arc<super::scripted::Scripted>),
@@ -33,6 +36,7 @@ impl Upstream {
     pub fn name(&self) -> &Arc<str> {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.name(),
+            Kind::OpenApi(upstream) => upstream.name(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.name(),
         }
@@ -45,6 +49,7 @@ impl Upstream {
     pub async fn call(&self, request: UpstreamRequest) -> Result<UpstreamAnswer, UpstreamError> {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.call(request).await,
+            Kind::OpenApi(upstream) => upstream.call(request).await,
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.call(request).await,
         }
@@ -55,6 +60,7 @@ impl Upstream {
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.notices.subscribe(),
+            Kind::OpenApi(upstream) => upstream.notices.subscribe(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.notices.subscribe(),
         }
@@ -64,6 +70,7 @@ impl Upstream {
     pub fn forget(&self, uri: &str) {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.forget(uri),
+            Kind::OpenApi(_) => {}
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.forgotten.lock().unwrap().push(uri.to_owned()),
         }
@@ -74,8 +81,27 @@ impl Upstream {
     pub fn catalogue(&self) -> watch::Receiver<Arc<DeclaredCatalogue>> {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.catalogue(),
+            Kind::OpenApi(upstream) => upstream.catalogue(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.catalogue(),
+        }
+    }
+
+    /// Reads again what it declares, where that is a document; an MCP server tells by itself that it changed.
+    pub fn reread(&self) {
+        if let Kind::OpenApi(upstream) = &self.kind {
+            upstream.reread();
+        }
+    }
+
+    /// Why a call with these arguments, which fit the tool's schema, cannot be sent; in words for a model.
+    #[must_use]
+    pub fn refuses(&self, tool: &str, arguments: Option<Node<'_>>) -> Option<String> {
+        match &self.kind {
+            Kind::OpenApi(upstream) => upstream.refuses(tool, arguments),
+            Kind::Mcp(_) => None,
+            #[cfg(test)]
+            Kind::Scripted(_) => None,
         }
     }
 
@@ -84,6 +110,7 @@ impl Upstream {
     pub fn state(&self) -> UpstreamState {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.state(),
+            Kind::OpenApi(upstream) => upstream.state(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.state(),
         }
@@ -97,6 +124,8 @@ pub struct Upstreams {
     changes: watch::Sender<u64>,
     /// Held while the set is changed.
     turn: Mutex<()>,
+    /// Which OpenAPI service has which tool without a prefix.
+    claims: Arc<Claims>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -139,6 +168,7 @@ impl Upstreams {
             running: ArcSwap::from_pointee(running),
             changes: watch::Sender::new(0),
             turn: Mutex::default(),
+            claims: Arc::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -185,6 +215,7 @@ impl Upstreams {
         let mut now = Running::new();
         for (name, entry) in before.iter() {
             if goes_on(name, entry) {
+                entry.upstream.reread();
                 now.insert(Arc::clone(name), entry.clone());
                 continue;
             }
@@ -216,6 +247,10 @@ impl Upstreams {
         let kept = Arc::new(spec.clone());
         let kind = match spec {
             SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &self.tasks, &stop)),
+            SourceSpec::OpenApi(spec) => {
+                let claims = Arc::clone(&self.claims);
+                Kind::OpenApi(OpenApiUpstream::start(spec, claims, &self.tasks, &stop))
+            }
         };
         Entry {
             number,

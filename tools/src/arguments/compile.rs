@@ -7,7 +7,7 @@ use super::keyword::{Bound, Keyword, Properties, SchemaId, Types};
 use super::mistake::cut;
 use super::pattern::Pattern;
 use crate::decimal::Decimal;
-use crate::json::{Kind, Node, canonical, pointed};
+use crate::json::{Kind, Node, Pointers, canonical};
 
 /// Schemas within one.
 const MAX_SCHEMAS: usize = 50_000;
@@ -26,7 +26,7 @@ const UNSUPPORTED: [&str; 6] = [
 /// All schemas of a whole; the first is the whole.
 pub(super) fn compile(root: Node<'_>) -> Result<Vec<Vec<Keyword>>, SchemaError> {
     let mut compiler = Compiler {
-        root,
+        pointers: Pointers::new(root),
         schemas: vec![Vec::new()],
         referenced: HashMap::from([(String::new(), 0)]),
         waiting: vec![(0, root)],
@@ -42,7 +42,7 @@ pub(super) fn compile(root: Node<'_>) -> Result<Vec<Vec<Keyword>>, SchemaError> 
 }
 
 struct Compiler<'d> {
-    root: Node<'d>,
+    pointers: Pointers<'d>,
     schemas: Vec<Vec<Keyword>>,
     /// What references lead to, by pointer.
     referenced: HashMap<String, SchemaId>,
@@ -208,7 +208,7 @@ impl<'d> Compiler<'d> {
         if let Some(id) = self.referenced.get(pointer) {
             return Ok(*id);
         }
-        let target = pointed(self.root, pointer).ok_or_else(nowhere)?;
+        let target = self.pointers.find(pointer).ok_or_else(nowhere)?;
         let id = self.place(target)?;
         self.referenced.insert(pointer.to_owned(), id);
         Ok(id)

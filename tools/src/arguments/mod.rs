@@ -84,8 +84,16 @@ impl ArgumentCheck {
             ..Limits::MESSAGE
         };
         let document = Document::parse(schema.as_bytes(), limits)?;
+        Self::of(document.root())
+    }
+
+    /// Compiles a schema that stands within a document.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub fn of(schema: Node<'_>) -> Result<Self, SchemaError> {
         Ok(Self {
-            schemas: compile::compile(document.root())?,
+            schemas: compile::compile(schema)?,
         })
     }
 

@@ -15,6 +15,7 @@ mod tests;
 
 pub use canonical::{canonical, canonical_into, canonical_string_into};
 pub use node::{Elements, Kind, Members, Node};
+pub(crate) use pointer::Pointers;
 pub use pointer::pointed;
 
 use node::Entry;

@@ -11,6 +11,8 @@ use crate::json::{Kind, Node};
 const MAX_PROPERTIES: usize = 1000;
 /// Schemas inside each other by `allOf`, at most.
 const MAX_NESTING: usize = 16;
+/// Schemas that are looked at for one body, at most.
+const MAX_PARTS: usize = 500;
 /// What may stand beside `properties` when they alone say what the object is.
 const HARMLESS: [&str; 18] = [
     "type",
@@ -239,71 +241,74 @@ fn is_file(schema: Node<'_>) -> bool {
 
 /// The properties of a schema that is nothing but an object of them; none for any other.
 fn properties<'d>(source: &Source<'d>, schema: Node<'d>) -> Result<Option<Vec<Property<'d>>>, Unusable> {
-    let mut found = Vec::new();
-    let is_plain = gather(source, schema, &mut found, MAX_NESTING)?;
+    let mut gathered = Gathered {
+        found: Vec::new(),
+        required: Vec::new(),
+        parts: 0,
+    };
+    let is_plain = gathered.gather(source, schema, 0)?;
+    let Gathered {
+        mut found, required, ..
+    } = gathered;
+    // What one part declares another can ask for.
+    for property in &mut found {
+        property.is_required = required.contains(&property.name);
+    }
     Ok((is_plain && !found.is_empty()).then_some(found))
 }
 
-fn gather<'d>(
-    source: &Source<'d>,
-    schema: Node<'d>,
-    found: &mut Vec<Property<'d>>,
-    nesting: usize,
-) -> Result<bool, Unusable> {
-    let resolved = source.resolved(schema)?;
-    let is_object = match resolved.get("type") {
+/// What the parts of a schema declare together.
+struct Gathered<'d> {
+    found: Vec<Property<'d>>,
+    required: Vec<String>,
+    /// Schemas looked at: parts can be referred to again and again.
+    parts: usize,
+}
+
+impl<'d> Gathered<'d> {
+    /// Adds a schema; says whether it is nothing but an object of properties.
+    fn gather(&mut self, source: &Source<'d>, schema: Node<'d>, depth: usize) -> Result<bool, Unusable> {
+        self.parts += 1;
+        let schema = source.resolved(schema)?;
+        if depth > MAX_NESTING || self.parts > MAX_PARTS || !is_plain_object(schema) {
+            return Ok(false);
+        }
+        let names = schema.get("required").into_iter().flat_map(Node::elements);
+        self.required
+            .extend(names.filter_map(|name| Some(name.as_str()?.into_owned())));
+        for (name, schema) in schema.get("properties").into_iter().flat_map(Node::members) {
+            if is_read_only(source, schema) {
+                continue;
+            }
+            match self.found.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.schemas.push(schema),
+                None => self.found.push(property(name.into_owned(), schema, false)),
+            }
+            if self.found.len() > MAX_PROPERTIES {
+                return Ok(false);
+            }
+        }
+        for part in schema.get("allOf").into_iter().flat_map(Node::elements) {
+            if !self.gather(source, part, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_plain_object(schema: Node<'_>) -> bool {
+    let is_object = match schema.get("type") {
         Some(word) => word.as_str().is_some_and(|word| word == "object"),
-        None => resolved.get("properties").is_some() || resolved.get("allOf").is_some(),
+        None => schema.get("properties").is_some() || schema.get("allOf").is_some(),
     };
     let is_closed_or_silent = |value: Node<'_>| {
         value.as_bool() == Some(false) || (value.kind() == Kind::Object && value.is_empty())
     };
-    let is_plain = is_object
-        && nesting > 0
-        && resolved
-            .members()
-            .all(|(key, _)| HARMLESS.contains(&&*key) || key.starts_with("x-"))
-        && resolved
-            .get("additionalProperties")
-            .is_none_or(is_closed_or_silent);
-    if !is_plain {
-        return Ok(false);
-    }
-    let required: Vec<String> = resolved
-        .get("required")
-        .into_iter()
-        .flat_map(Node::elements)
-        .filter_map(|name| Some(name.as_str()?.into_owned()))
-        .collect();
-    for (name, schema) in resolved.get("properties").into_iter().flat_map(Node::members) {
-        if is_read_only(source, schema) {
-            continue;
-        }
-        let is_required = required.iter().any(|known| *known == name);
-        match found.iter_mut().find(|known| known.name == name) {
-            Some(known) => {
-                known.schemas.push(schema);
-                known.is_required |= is_required;
-            }
-            None => found.push(property(name.into_owned(), schema, is_required)),
-        }
-        if found.len() > MAX_PROPERTIES {
-            return Ok(false);
-        }
-    }
-    for part in resolved.get("allOf").into_iter().flat_map(Node::elements) {
-        if !gather(source, part, found, nesting - 1)? {
-            return Ok(false);
-        }
-    }
-    // What one part declares another can ask for.
-    for property in found
-        .iter_mut()
-        .filter(|property| required.contains(&property.name))
-    {
-        property.is_required = true;
-    }
-    Ok(true)
+    let mut keys = schema.members();
+    is_object
+        && keys.all(|(key, _)| HARMLESS.contains(&&*key) || key.starts_with("x-"))
+        && schema.get("additionalProperties").is_none_or(is_closed_or_silent)
 }
 
 fn property(name: String, schema: Node<'_>, is_required: bool) -> Property<'_> {

@@ -1,11 +1,10 @@
 //! A document, its version, and what its references lead to.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 
 use super::text::cut;
-use crate::json::{Kind, Node, pointed};
+use crate::json::{Kind, Node, Pointers};
 
 /// References that lead to each other, at most.
 const MAX_HOPS: usize = 32;
@@ -84,8 +83,7 @@ pub(super) enum Unusable {
 pub(super) struct Source<'d> {
     pub(super) root: Node<'d>,
     pub(super) version: Version,
-    /// Finding a member of a large object takes long; each reference is found once.
-    targets: RefCell<HashMap<String, Option<Node<'d>>>>,
+    pointers: RefCell<Pointers<'d>>,
 }
 
 impl<'d> Source<'d> {
@@ -93,7 +91,7 @@ impl<'d> Source<'d> {
         Self {
             root,
             version,
-            targets: RefCell::default(),
+            pointers: RefCell::new(Pointers::new(root)),
         }
     }
 
@@ -106,15 +104,7 @@ impl<'d> Source<'d> {
         let pointer = reference
             .strip_prefix('#')
             .ok_or_else(|| Unusable::Remote(cut(reference, 200)))?;
-        let known = self.targets.borrow().get(pointer).copied();
-        let target = match known {
-            Some(target) => target,
-            None => {
-                let target = pointed(self.root, pointer);
-                self.targets.borrow_mut().insert(pointer.to_owned(), target);
-                target
-            }
-        };
+        let target = self.pointers.borrow_mut().find(pointer);
         target.ok_or_else(|| Unusable::Nowhere(cut(reference, 200)))
     }
 

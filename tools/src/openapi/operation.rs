@@ -12,7 +12,8 @@ use super::server::Base;
 use super::template::{Location, PathPart, RequestTemplate, Style, Wire};
 use super::text::{ObjectWriter, cut, is_true, text_of};
 use super::tool::Arguments;
-use crate::json::Node;
+use crate::arguments::{ArgumentCheck, SchemaError};
+use crate::json::{Document, Limits, Node};
 
 /// The largest declaration of a tool, in bytes: what the control plane keeps.
 const MAX_DECLARATION: usize = 240 << 10;
@@ -61,6 +62,11 @@ pub(super) fn tool<'d>(
     let declaration = declaration(source, place, name, &schema?);
     if declaration.len() > MAX_DECLARATION {
         return Err(Unusable::TooLarge(MAX_DECLARATION));
+    }
+    // What cannot be read or checked later is no tool.
+    let read = Document::parse(declaration.as_bytes(), Limits::MESSAGE).map_err(SchemaError::from)?;
+    if let Some(schema) = read.root().get("inputSchema") {
+        ArgumentCheck::of(schema)?;
     }
     Ok(ImportedTool {
         name: name.to_owned(),

@@ -5,15 +5,15 @@ use std::collections::{HashMap, VecDeque};
 use super::document::{Source, Unusable, Version};
 use super::text::{ObjectWriter, cut, is_true, list, quoted, text_of};
 use crate::arguments::is_usable_pattern;
+use crate::decimal::Decimal;
 use crate::json::{Kind, Node};
 
 /// The longest description within a schema, in characters.
 const MAX_DESCRIPTION: usize = 1000;
 /// What a schema that is told elsewhere is called in references.
 const DEFINITIONS: &str = "#/$defs/";
-/// Keywords whose value is copied as it is, when it is a number.
-const NUMBERS: [&str; 9] = [
-    "multipleOf",
+/// Keywords whose value is a count.
+const COUNTS: [&str; 8] = [
     "minLength",
     "maxLength",
     "minItems",
@@ -205,10 +205,16 @@ impl<'s, 'd> SchemaWriter<'s, 'd> {
                     writer.raw(key, &list(names.iter().map(String::as_str)));
                 }
             }
-            ("dependentRequired", Kind::Object) => writer.raw(key, value.raw_str()),
-            ("properties" | "patternProperties" | "dependentSchemas", Kind::Object) => {
+            ("dependentRequired", Kind::Object) if value.members().all(|(_, names)| is_names(names)) => {
+                writer.raw(key, value.raw_str());
+            }
+            ("properties" | "dependentSchemas", Kind::Object) => {
                 let out = writer.key(key);
-                self.properties(value, out)?;
+                self.properties(value, |_| true, out)?;
+            }
+            ("patternProperties", Kind::Object) => {
+                let out = writer.key(key);
+                self.properties(value, is_usable_pattern, out)?;
             }
             ("allOf" | "anyOf" | "oneOf" | "prefixItems", Kind::Array) if !value.is_empty() => {
                 let out = writer.key(key);
@@ -224,17 +230,29 @@ impl<'s, 'd> SchemaWriter<'s, 'd> {
             (key, Kind::Object | Kind::Bool) if SCHEMAS.contains(&key) || key == "else" => {
                 self.schema(value, writer.key(key))?;
             }
-            (key, Kind::Number) if NUMBERS.contains(&key) => writer.raw(key, value.raw_str()),
+            ("multipleOf", Kind::Number) if value.number().is_some_and(|step| is_step(&step)) => {
+                writer.raw(key, value.raw_str());
+            }
+            (key, Kind::Number)
+                if COUNTS.contains(&key) && value.number().is_some_and(|count| is_count(&count)) =>
+            {
+                writer.raw(key, value.raw_str());
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Properties without those that only answers have.
-    fn properties(&mut self, properties: Node<'d>, out: &mut String) -> Result<(), Unusable> {
+    fn properties(
+        &mut self,
+        properties: Node<'d>,
+        is_kept: impl Fn(&str) -> bool,
+        out: &mut String,
+    ) -> Result<(), Unusable> {
         let mut writer = ObjectWriter::begin(out);
         for (name, schema) in properties.members() {
-            if !is_read_only(self.source, schema) {
+            if is_kept(&name) && !is_read_only(self.source, schema) {
                 self.schema(schema, writer.key(&name))?;
             }
         }
@@ -282,6 +300,18 @@ impl<'s, 'd> SchemaWriter<'s, 'd> {
             writer.raw("const", value.raw_str());
         }
     }
+}
+
+fn is_names(names: Node<'_>) -> bool {
+    names.kind() == Kind::Array && names.elements().all(|name| name.kind() == Kind::String)
+}
+
+fn is_step(step: &Decimal) -> bool {
+    *step > Decimal::ZERO && step.can_divide()
+}
+
+fn is_count(count: &Decimal) -> bool {
+    *count >= Decimal::ZERO && count.is_integer()
 }
 
 /// Whether only answers have a property.

@@ -243,10 +243,12 @@ impl Row {
             .upstream
             .as_deref()
             .and_then(|name| UpstreamName::try_from(name).ok());
-        let local = match &upstream {
-            Some(upstream) => self.name.strip_prefix(upstream.as_str())?.strip_prefix('.')?,
-            None => &self.name,
-        };
+        let own = |upstream: &UpstreamName| self.name.strip_prefix(upstream.as_str())?.strip_prefix('.');
+        let prefixed = upstream.as_ref().and_then(own);
+        if upstream.is_some() && prefixed.is_none() && self.name.contains('.') {
+            return None;
+        }
+        let local = prefixed.unwrap_or(&self.name);
         let schema = self
             .params
             .as_deref()
@@ -264,7 +266,11 @@ impl Row {
             _ => ToolKind::Mcp,
         };
         let raw = RawValue::from_string(declared).ok()?;
-        let mut tool = Tool::from_declaration(kind, upstream.as_ref(), None, Arc::from(raw)).ok()?;
+        let mut tool = match &upstream {
+            Some(upstream) => Tool::declared_by(upstream, kind, prefixed.is_some(), Arc::from(raw)),
+            None => Tool::from_declaration(kind, None, None, Arc::from(raw)),
+        }
+        .ok()?;
         let extractor: Option<Extractor> = self
             .target_extractor
             .as_ref()

@@ -137,7 +137,8 @@ fn declared(row: &CatalogueTool, seen: &SeenVersion) -> Option<Tool> {
         "cli" => ToolKind::Cli,
         _ => ToolKind::Mcp,
     };
-    let tool = Tool::from_declaration(kind, Some(&upstream), None, Arc::from(raw)).ok()?;
+    let is_prefixed = row.name.contains('.');
+    let tool = Tool::declared_by(&upstream, kind, is_prefixed, Arc::from(raw)).ok()?;
     // What a declaration calls itself does not say which tool it is.
     (tool.name.as_str() == row.name).then_some(tool)
 }

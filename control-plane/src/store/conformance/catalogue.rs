@@ -48,6 +48,29 @@ pub(super) async fn the_first_use_pins_an_upstream_whole(fixture: &Fixture) {
     assert!(off.pins.is_empty());
 }
 
+pub(super) async fn a_tool_without_a_prefix_is_one_upstreams(fixture: &Fixture) {
+    let store = &fixture.store;
+    let of = |upstream: &str, sidecar: &str| Publication {
+        upstream: upstream.to_owned(),
+        tools: vec![DeclaredTool {
+            name: "get_pets".to_owned(),
+            kind: "openapi".to_owned(),
+            ..tool("", 1)
+        }],
+        ..publication(sidecar, Pinning::Trust, vec![])
+    };
+    store.publish_catalogue(of("pets", "s1")).await.unwrap();
+    store.publish_catalogue(of("pets", "s2")).await.unwrap();
+    let foreign = store.publish_catalogue(of("evil", "s3")).await.unwrap_err();
+    assert!(matches!(foreign, StoreError::Invalid { .. }), "{foreign}");
+    assert!(foreign.to_string().contains("`get_pets` is one of the upstream `pets` too"), "{foreign}");
+    let elsewhere = Publication {
+        namespace: "other".to_owned(),
+        ..of("evil", "s4")
+    };
+    store.publish_catalogue(elsewhere).await.unwrap();
+}
+
 pub(super) async fn a_later_tool_is_new_and_a_different_one_changed(fixture: &Fixture) {
     let store = &fixture.store;
     store

@@ -108,6 +108,7 @@ conformance! {
         a_setting_has_versions;
     catalogue:
         the_first_use_pins_an_upstream_whole,
+        a_tool_without_a_prefix_is_one_upstreams,
         a_later_tool_is_new_and_a_different_one_changed,
         exactly_what_was_shown_is_accepted,
         each_sidecar_is_seen_with_its_version;

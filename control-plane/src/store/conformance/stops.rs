@@ -204,7 +204,7 @@ fn a_stop_concerns_exactly_its_scope() {
         agent: "support-1",
         user: "ada",
         session: "chat",
-        tool: "notes.read",
+        upstream: "notes",
     };
     let concerns = |scope: StopScope, in_namespace: Option<&str>| {
         Stop {

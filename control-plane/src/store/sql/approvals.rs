@@ -112,14 +112,25 @@ fn binding_hash(namespace: &str, binding: &Binding) -> Hash {
     Hash::of(&[&text])
 }
 
+/// The upstream of what is asked for: what stands before the first dot; of a tool without a prefix, the one that declared it.
+pub(super) async fn upstream(tx: &mut Tx, asked: &ApprovalDraft) -> StoreResult<String> {
+    let tool = &asked.binding.tool;
+    if let Some((upstream, _)) = tool.split_once('.') {
+        return Ok(upstream.to_owned());
+    }
+    let sql = "SELECT upstream FROM tools WHERE namespace = $1 AND name = $2 LIMIT 1";
+    let row = tx.row(sql, &args![&asked.namespace, tool]).await?;
+    row.map_or(Ok(String::new()), |row| row.text("upstream"))
+}
+
 /// What stops look at.
-pub(super) fn subject(asked: &ApprovalDraft) -> StopSubject<'_> {
+pub(super) fn subject<'a>(asked: &'a ApprovalDraft, upstream: &'a str) -> StopSubject<'a> {
     StopSubject {
         namespace: &asked.namespace,
         agent: &asked.binding.agent,
         user: &asked.binding.user,
         session: &asked.binding.session,
-        tool: &asked.binding.tool,
+        upstream,
     }
 }
 
@@ -129,7 +140,9 @@ fn micros(duration: Duration) -> Micros {
 
 async fn open(tx: &mut Tx, draft: &ApprovalDraft, max_pending: u32) -> StoreResult<Opened> {
     let holding = stops::lock_and_read(tx).await?;
-    if let Some(stop) = holding.stops.iter().find(|stop| stop.concerns(&subject(draft))) {
+    let upstream = upstream(tx, draft).await?;
+    let call = subject(draft, &upstream);
+    if let Some(stop) = holding.stops.iter().find(|stop| stop.concerns(&call)) {
         return Ok(Opened::Stopped {
             stop: stop.id.clone(),
             reason: stop.reason.clone(),

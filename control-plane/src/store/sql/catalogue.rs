@@ -50,6 +50,7 @@ async fn publish(tx: &mut Tx, publication: &Publication) -> StoreResult<Publishe
         None
     };
     let now = tx.now().await?;
+    names_are_free(tx, publication).await?;
     replace_tools(tx, publication, now).await?;
     let (revision, pinned_now) = match changing {
         Some(changing) => first_pins(tx, publication, changing).await?,
@@ -81,6 +82,33 @@ async fn publish(tx: &mut Tx, publication: &Publication) -> StoreResult<Publishe
         pins,
         pinned_now,
     })
+}
+
+/// A tool without a prefix says by its name alone which one it is: no other upstream of the namespace may have it.
+async fn names_are_free(tx: &mut Tx, publication: &Publication) -> StoreResult<()> {
+    let is_wanted = |name: &str| publication.tools.iter().any(|tool| tool.name == name);
+    if !publication.tools.iter().any(|tool| !tool.name.contains('.')) {
+        return Ok(());
+    }
+    let rows = tx
+        .rows(
+            "SELECT DISTINCT name, upstream FROM tools WHERE namespace = $1 AND upstream <> $2 \
+             AND name NOT LIKE '%.%'",
+            &args![&publication.namespace, &publication.upstream],
+        )
+        .await?;
+    for row in rows {
+        let (name, other) = (row.text("name")?, row.text("upstream")?);
+        if is_wanted(&name) {
+            return Err(StoreError::Invalid {
+                what: "catalogue",
+                reason: format!(
+                    "the tool `{name}` is one of the upstream `{other}` too; give one of the OpenAPI services a `name` in its configuration"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 async fn is_known_upstream(tx: &mut Tx, publication: &Publication) -> StoreResult<bool> {

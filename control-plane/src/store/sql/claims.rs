@@ -1,7 +1,7 @@
 //! The claim: an approved approval is taken by one call, once.
 
 use super::{
-    approvals::{Ending, end, event, locked, subject},
+    approvals::{Ending, end, event, locked, subject, upstream},
     deadlines::overdue,
     stops,
     tx::Tx,
@@ -48,11 +48,9 @@ pub(super) async fn claim(tx: &mut Tx, claim: &Claim) -> StoreResult<ClaimOutcom
     if approval.status != ApprovalStatus::Approved {
         return refused(ClaimRefusal::NotApproved(approval.status));
     }
-    if let Some(stop) = holding
-        .stops
-        .iter()
-        .find(|stop| stop.concerns(&subject(&approval.asked)))
-    {
+    let upstream = upstream(tx, &approval.asked).await?;
+    let call = subject(&approval.asked, &upstream);
+    if let Some(stop) = holding.stops.iter().find(|stop| stop.concerns(&call)) {
         return refused(ClaimRefusal::Stopped {
             stop: stop.id.clone(),
             reason: stop.reason.clone(),

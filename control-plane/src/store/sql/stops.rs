@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{
     SqlStore, acts,
-    approvals::{self, Ending, subject},
+    approvals::{self, Ending, subject, upstream},
     by_prefix,
     change::Changing,
     deadlines, grants, random_id, transact,
@@ -135,7 +135,8 @@ async fn insert(tx: &mut Tx, stop: &Stop) -> StoreResult<()> {
 async fn end_approvals(tx: &mut Tx, stop: &Stop) -> StoreResult<(Vec<String>, Vec<String>)> {
     let (mut denied, mut cancelled) = (Vec::new(), Vec::new());
     for before in deadlines::lock_open(tx, "1 = 1", &[]).await? {
-        if !stop.concerns(&subject(&before.asked)) {
+        let upstream = upstream(tx, &before.asked).await?;
+        if !stop.concerns(&subject(&before.asked, &upstream)) {
             continue;
         }
         let (status, ended) = if before.status == ApprovalStatus::Pending {

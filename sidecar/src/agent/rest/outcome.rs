@@ -240,6 +240,7 @@ fn failed_status(error: &UpstreamError) -> StatusCode {
     match error {
         UpstreamError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
         UpstreamError::Unavailable { .. }
+        | UpstreamError::Refused { .. }
         | UpstreamError::Lost { .. }
         | UpstreamError::Cancelled { .. }
         | UpstreamError::TooLarge { .. }
