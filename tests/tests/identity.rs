@@ -1,11 +1,16 @@
 //! Who is calling: tokens of an identity provider and of a cluster, right ones and every kind of wrong one, at every entrance.
 
+use std::time::Duration;
+
 use net::clock::Clock;
 use net::token::testing::{SigningKey, TestProvider, hmac, unsigned};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tests::agent::LEGACY;
 use tests::fleet::{Fleet, SidecarOptions, free_port};
+use tests::operator::Operator;
+use tests::process::Process;
+use tests::programs::built;
 use tests::up::Up;
 use tests::wait;
 
@@ -161,7 +166,10 @@ async fn every_wrong_credential_is_401_at_every_entrance_and_recorded() {
             (&json!("denied"), &json!("anonymous")),
             "{record}"
         );
-        assert!(record["agent"].is_null(), "no agent is proven: {record}");
+        assert!(
+            record["agent_id"].as_str().unwrap_or_default().is_empty(),
+            "no agent is proven: {record}"
+        );
     }
     assert!(records.iter().any(|record| record["tool"] == "fixture.get_item"));
 
@@ -198,13 +206,16 @@ async fn a_token_calls_as_its_agent_for_its_human_and_sessions_are_of_both() {
     assert_eq!(call(&key.token(&claims())).await, 200);
     assert_eq!(call(&key.token(&pod)).await, 200);
     let records = up.operator().records("tool=fixture.get_item", 2).await;
-    let of = |agent: &str| records.iter().find(|record| record["agent"] == agent).unwrap();
+    let of = |agent: &str| {
+        let found = records.iter().find(|record| record["agent_id"] == agent);
+        found.unwrap_or_else(|| panic!("no record of {agent}: {records:#?}"))
+    };
     assert_eq!(
-        (&of("billing")["identity"], &of("billing")["user"]),
+        (&of("billing")["identity"], &of("billing")["user_id"]),
         (&json!("verified"), &json!("ann"))
     );
     assert_eq!(
-        (&of("mail")["identity"], &of("mail")["user"]),
+        (&of("mail")["identity"], &of("mail")["user_id"]),
         (&json!("verified"), &Value::Null)
     );
 
@@ -453,4 +464,74 @@ async fn another_host_or_a_page_of_another_site_is_refused_at_every_entrance() {
         }
     }
     assert!(up.ran().is_empty(), "{:?}", up.ran());
+}
+
+#[tokio::test]
+async fn a_client_certificate_calls_as_its_agent() {
+    let folder = tests::up::folder();
+    let made = net::tls::self_signed(&["localhost"], Duration::from_secs(3600)).unwrap();
+    let (ca, files) = made.write(folder.path()).unwrap();
+    let port = free_port();
+    let yaml = format!(
+        "port: {port}\ntls: {{cert_file: {cert}, key_file: {key}, client_ca_file: {ca}}}\n\
+         auth:\n  require_authentication: true\n  agents: {{localhost: billing}}\n\
+         mcp_servers:\n  - name: fixture\n    transport: stdio\n    command: {fixture}\n    args: [stdio, {folder}/ran]\n{OPEN}",
+        cert = files.cert_file.display(),
+        key = files.key_file.display(),
+        ca = ca.display(),
+        fixture = built("fixture-mcp").display(),
+        folder = folder.path().display(),
+    );
+    std::fs::write(folder.path().join("toolgate.yaml"), yaml).unwrap();
+    let mut command = tests::up::toolgate(&["up"]);
+    command.arg("--config").arg(folder.path().join("toolgate.yaml"));
+    command.arg("--data-dir").arg(folder.path().join("state"));
+    let _up = Process::spawn(command, &folder.path().join("log"));
+
+    let url = format!("https://localhost:{port}");
+    let known = net::tls::client_config_with_identity(Some(&ca), &files.cert_file, &files.key_file).unwrap();
+    let known = reqwest::Client::builder()
+        .tls_backend_preconfigured(known)
+        .no_proxy()
+        .build()
+        .unwrap();
+    wait::until("the upstream is connected", || async {
+        let servers = known.get(format!("{url}/mcp-servers")).send().await.ok()?;
+        let servers: Value = servers.json().await.ok()?;
+        (servers[0]["state"] == "connected").then_some(())
+    })
+    .await;
+    let call = |http: &reqwest::Client| http.post(format!("{url}{TOOL}")).json(&json!({"id": 1}));
+    assert_eq!(call(&known).send().await.unwrap().status(), 200);
+    assert_eq!(
+        call(&known)
+            .bearer_auth("agent:billing")
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
+    assert_eq!(
+        call(&known)
+            .bearer_auth("agent:mail")
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        401
+    );
+    let stranger = tests::operator::client(Some(&ca));
+    assert_eq!(call(&stranger).send().await.unwrap().status(), 401);
+
+    let token = std::fs::read_to_string(folder.path().join("state/admin-token")).unwrap();
+    let operator = Operator::new(&url, token.trim(), Some(&ca));
+    let records = operator.records("agent=billing", 2).await;
+    for record in records {
+        assert_eq!(
+            (&record["identity"], &record["outcome"]),
+            (&json!("verified"), &json!("ok")),
+            "{record}"
+        );
+    }
 }
