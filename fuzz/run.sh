@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 
 seconds=${TOOLGATE_FUZZ_SECONDS:-60}
 toolchain=${TOOLGATE_FUZZ_TOOLCHAIN:-nightly}
-(($#)) && targets=("$@") || targets=(json_document policy_yaml policy_decide policy_edit chain_lines mcp_envelope config_yaml shell_text patch_text sql_extract uri_template field_path policy_differential tool_classify jwt_token sse_stream stdio_lines openapi_import openapi_request)
+(($#)) && targets=("$@") || targets=(json_document policy_yaml policy_decide policy_edit chain_lines mcp_envelope config_yaml shell_text patch_text sql_extract uri_template field_path program_args policy_differential tool_classify jwt_token sse_stream stdio_lines openapi_import openapi_request)
 
 if ! cargo "+$toolchain" --version >/dev/null 2>&1; then
   echo "fuzzing needs Rust's nightly toolchain; run: rustup toolchain install nightly --profile minimal" >&2

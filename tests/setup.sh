@@ -13,6 +13,9 @@ want redis-server redis-server
 want redis-sentinel redis-sentinel
 want nginx nginx-light
 want npm npm
+want jq jq
+want curl curl
+want git git
 want cc build-essential
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 

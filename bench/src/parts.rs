@@ -4,6 +4,7 @@ pub mod calls;
 pub mod criterion;
 pub mod fleet;
 pub mod ingest;
+pub mod programs;
 pub mod start;
 pub mod verification;
 

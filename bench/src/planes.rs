@@ -93,7 +93,11 @@ fn policies() -> String {
          - {tools: [\"*.echo\"], action: allow, condition: {field: path, operator: starts_with, value: /data}}\n---\n\
          name: guard\nagent: \"*\"\nkind: guardrail\nrules: [{tools: [\"bank.*\"], action: deny}]\n",
     );
-    for number in 0..998 {
+    let _ = write!(
+        text,
+        "---\nname: programs\nagent: {PROGRAMS_AGENT}\nrules: [{{tools: [\"program.run\"], action: allow}}]\n"
+    );
+    for number in 0..997 {
         let _ = write!(
             text,
             "---\nname: team{number}\nagent: \"team{number}-*\"\nrules:\n  \
@@ -102,6 +106,11 @@ fn policies() -> String {
     }
     text
 }
+
+/// The program that sidecars serve as the tool `program.run`.
+pub const PROGRAM: &str = "/usr/bin/true";
+/// The agent that may call it.
+pub const PROGRAMS_AGENT: &str = "programs";
 
 /// What a sidecar serves.
 #[derive(Debug, Clone)]
@@ -112,6 +121,8 @@ pub struct Serves {
     pub url: String,
     /// Whether an echo server over stdio is there too, as the upstream `pipe`, and the echo server's REST service as `rest`.
     pub others: bool,
+    /// Whether [`PROGRAM`] is there too.
+    pub program: bool,
 }
 
 /// A sidecar.
@@ -162,6 +173,12 @@ impl Home {
                  openapi:\n  - {{name: rest, url: \"{}/openapi.json\"}}",
                 echo.display(),
                 serves.url.trim_end_matches("/mcp"),
+            );
+        }
+        if serves.program {
+            let _ = writeln!(
+                text,
+                "cli_tools: [{{name: program, bin: {PROGRAM}, default_action: allow, bare: {{}}}}]"
             );
         }
         fs::write(home.join("config.yaml"), text).during("write a configuration")?;

@@ -16,6 +16,12 @@ pub struct Payload {
     /// The arguments after redaction, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
+    /// The arguments that a program was run with, after redaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// The governed name of the command that the program was run for, where another name was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// URIs that the call reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
@@ -57,6 +63,8 @@ impl Payload {
         Self {
             salt: hex(&salt),
             params: None,
+            argv: None,
+            command: None,
             resources: None,
             columns: None,
             hosts: None,

@@ -18,7 +18,7 @@ impl Config {
     }
 
     /// Reads a file for a control plane: everything is checked, but upstreams' secrets are neither needed nor
-    /// kept, and [`Config::mcp_servers`] and [`Config::openapi`] are empty.
+    /// kept, and [`Config::mcp_servers`], [`Config::openapi`] and [`Config::cli_tools`] are empty.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -26,6 +26,7 @@ impl Config {
         let mut config = Self::parse_in(path, &text_of(path)?, environment, false)?;
         config.mcp_servers.clear();
         config.openapi.clear();
+        config.cli_tools.clear();
         Ok(config)
     }
 

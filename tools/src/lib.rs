@@ -15,5 +15,6 @@ pub mod model;
 pub mod openapi;
 pub mod operation;
 pub mod patch;
+pub mod program;
 pub mod shell;
 pub mod targets;

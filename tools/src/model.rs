@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::arguments::{ArgumentCheck, ArgumentError, LazyCheck, SchemaError};
-use crate::classify::{CallPlan, Classification, Correction, Declared, Hints, judge};
+use crate::classify::{CallPlan, Classification, Correction, Declared, Hints, ProgramSign, judge};
 use crate::fingerprint::Fingerprint;
 use crate::id::{IdError, ToolName, UpstreamName};
 use crate::json::{Document, JsonError, Kind, Limits, Node};
@@ -105,6 +105,8 @@ pub struct Tool {
     pub(crate) plan: CallPlan,
     /// Whether a call's arguments fit.
     pub(crate) check: LazyCheck,
+    /// The program that it is a command of.
+    pub(crate) program: Option<Arc<ProgramSign>>,
 }
 
 impl Tool {
@@ -171,6 +173,10 @@ impl Tool {
             return Err(DeclareError::Schema { name: local });
         }
         let description = text(root, "description");
+        let program = match kind {
+            ToolKind::Cli => ProgramSign::of(root, &local),
+            ToolKind::Mcp | ToolKind::OpenApi | ToolKind::Host => None,
+        };
         let annotations = hints(root.get("annotations"));
         let declared_tool = Declared {
             name: &name,
@@ -180,6 +186,7 @@ impl Tool {
             hints: annotations,
             method,
             input_schema,
+            program: program.as_ref(),
         };
         let (classification, plan) = judge(&declared_tool, None);
         Ok(Self {
@@ -194,6 +201,7 @@ impl Tool {
             classification,
             plan,
             check: LazyCheck::default(),
+            program: program.map(Arc::new),
             name,
             declared: Arc::clone(&declared),
         })
@@ -215,6 +223,7 @@ impl Tool {
                 hints: Hints::default(),
                 method: None,
                 input_schema: None,
+                program: None,
             },
             None,
         );
@@ -231,6 +240,7 @@ impl Tool {
             classification,
             plan,
             check: LazyCheck::default(),
+            program: None,
             name,
         }
     }
@@ -270,6 +280,7 @@ impl Tool {
             hints: self.annotations,
             method: self.method.as_deref(),
             input_schema: schema.as_ref().map(Document::root),
+            program: self.program.as_deref(),
         };
         let (classification, plan) = judge(&declared, correction);
         self.classification = classification;
@@ -296,6 +307,11 @@ impl Tool {
             ToolKind::Mcp | ToolKind::Host => Ok(()),
             ToolKind::OpenApi | ToolKind::Cli => self.check.check(self.input_schema.get(), arguments),
         }
+    }
+
+    /// The name of the action that no policy relaxes, where this is a program's tool that has such a floor.
+    pub fn program_floor(&self) -> Option<&str> {
+        self.program.as_ref()?.floor()
     }
 
     /// The tool's own name, as its upstream knows it.

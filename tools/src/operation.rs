@@ -100,6 +100,7 @@ impl Tool {
                 }),
             plan: CallPlan::default(),
             check: LazyCheck::default(),
+            program: None,
             declared: Arc::clone(&declared),
             name,
         })

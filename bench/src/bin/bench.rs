@@ -38,6 +38,8 @@ enum Part {
     Start,
     /// Calls through a sidecar, through nginx, and direct.
     Calls,
+    /// Calls of a program, and plain runs of it.
+    Programs,
     /// Verification of a chain.
     Verification,
     /// Records into Postgres.
@@ -103,13 +105,19 @@ async fn measure(arguments: &Arguments, folder: &std::path::Path, report: &mut R
     if arguments.wants(Part::Verification) {
         parts::verification::run(folder, extent, report)?;
     }
-    if arguments.wants(Part::Start) || arguments.wants(Part::Calls) {
+    if [Part::Start, Part::Calls, Part::Programs]
+        .into_iter()
+        .any(|part| arguments.wants(part))
+    {
         let plane = ControlPlane::start(folder, "control-plane", None).await?;
         if arguments.wants(Part::Start) {
             parts::start::run(folder, &plane, extent, report).await?;
         }
         if arguments.wants(Part::Calls) {
             parts::calls::run(folder, &plane, extent, report).await?;
+        }
+        if arguments.wants(Part::Programs) {
+            parts::programs::run(folder, &plane, extent, report).await?;
         }
         plane.process.end().await;
     }

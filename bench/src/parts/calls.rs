@@ -56,6 +56,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
         agents: "*",
         url: format!("http://{upstream}/mcp"),
         others: true,
+        program: false,
     };
     let sidecar = Home::make(folder, "sidecar", plane, &serves)
         .await?

@@ -20,6 +20,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
         agents: "bench",
         url: format!("http://{upstream}/mcp"),
         others: false,
+        program: false,
     };
     let (mut first, mut kept, mut resident) = (Vec::new(), Vec::new(), 0);
     for round in 0..extent.rounds {

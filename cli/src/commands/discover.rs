@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use config::{Config, Environment};
 use policy::draft::{Drafted, draft};
-use sidecar::upstream::{DeclaredCatalogue, OpenApiSpec, SourceSpec, Upstream, Upstreams};
+use sidecar::upstream::{Connection, DeclaredCatalogue, OpenApiSpec, SourceSpec, Upstream, Upstreams};
 use tools::id::{AgentId, UpstreamName};
 use tools::model::Tool;
 
@@ -111,6 +111,12 @@ fn specs(args: &DiscoverArgs) -> Result<Vec<SourceSpec>, CliError> {
 /// The upstream's catalogue once it has been read, or why it was not.
 async fn read(upstream: &Upstream) -> Result<Arc<DeclaredCatalogue>, String> {
     let mut catalogue = upstream.catalogue();
+    let state = upstream.state();
+    if state.connection == Connection::Failed {
+        // It stays so until its configuration changes.
+        let why = state.last_error.as_deref().unwrap_or("it cannot be used");
+        return Err(format!("{}: {why}", upstream.name()));
+    }
     let waited = tokio::time::timeout(PATIENCE, catalogue.wait_for(|catalogue| catalogue.is_read)).await;
     if let Ok(Ok(read)) = waited {
         return Ok(Arc::clone(&read));

@@ -1,6 +1,7 @@
 //! The tables of the configuration. Field names are the keys of the file; the comments are the reference.
 
 mod auth;
+mod cli;
 mod governance;
 mod network;
 mod openapi;
@@ -15,6 +16,7 @@ use policy::document::{Lists as PolicyLists, Policy};
 use tools::id::UpstreamName;
 
 pub use auth::{Auth, Jwt, ServiceAccounts};
+pub use cli::{CliCommand, CliTool};
 pub use governance::{
     Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,
     Traces,
@@ -51,6 +53,8 @@ section! {
         mcp_servers: Vec<McpServer>,
         /// The services whose operations are tools.
         openapi: Vec<OpenApiService>,
+        /// The command-line programs whose commands are governed tools.
+        cli_tools: Vec<CliTool>,
         /// How tools are named towards agents.
         expose: Expose,
         /// Policies, in the order in which they are loaded.
@@ -109,7 +113,7 @@ section! {
         trace_key: Option<Secret> as VariableOnly,
     }
     planned {
-        "cli_tools", "supervisor", "memory", "trace_file", "otel_endpoint",
+        "supervisor", "memory", "trace_file", "otel_endpoint",
         "otel_headers", "otel_ca_cert", "otel_insecure_skip_verify",
     }
     check fits_together
@@ -117,12 +121,24 @@ section! {
 
 fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
     let mut names = BTreeSet::new();
-    for name in config.upstream_names() {
-        if !names.insert(name.clone()) {
+    let servers = config
+        .mcp_servers
+        .iter()
+        .map(|server| ("mcp_servers", server.name.clone()));
+    let services = config
+        .openapi
+        .iter()
+        .map(|service| ("openapi", service.upstream()));
+    let programs = config
+        .cli_tools
+        .iter()
+        .map(|tool| ("cli_tools", tool.name.clone()));
+    for (key, name) in servers.chain(services).chain(programs) {
+        if names.contains(&name) {
             let message = format!("the name \"{name}\" is given to two upstreams; names are unique");
-            let is_service = config.openapi.iter().any(|service| service.upstream() == name);
-            keys.problem(Some(if is_service { "openapi" } else { "mcp_servers" }), message);
+            keys.problem(Some(key), message);
         }
+        names.insert(name);
     }
     if config.expose.prefix == Prefix::Never && !config.openapi.is_empty() {
         keys.problem(
@@ -131,10 +147,10 @@ fn fits_together(config: &Config, keys: &Keys<'_, '_>) {
                 .to_owned(),
         );
     }
-    if config.expose.prefix == Prefix::Never && config.mcp_servers.len() > 1 {
+    if config.expose.prefix == Prefix::Never && config.mcp_servers.len() + config.cli_tools.len() > 1 {
         keys.problem(
             Some("expose"),
-            "expose.prefix: never needs exactly one MCP server".to_owned(),
+            "expose.prefix: never needs exactly one MCP server, and no other upstream".to_owned(),
         );
     }
     if config.storage_path.is_some() && config.database_url.is_some() {
@@ -163,7 +179,9 @@ impl Config {
     /// The names of all upstreams, of every kind.
     pub fn upstream_names(&self) -> impl Iterator<Item = UpstreamName> {
         let servers = self.mcp_servers.iter().map(|server| server.name.clone());
-        servers.chain(self.openapi.iter().map(OpenApiService::upstream))
+        let services = self.openapi.iter().map(OpenApiService::upstream);
+        let programs = self.cli_tools.iter().map(|tool| tool.name.clone());
+        servers.chain(services).chain(programs)
     }
 
     /// The folder of the last good documents of OpenAPI services.

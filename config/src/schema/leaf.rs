@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use policy::document::Action;
 use policy::glob::Glob;
 use policy::yaml::{Node, Value};
 use serde_json::{Value as Json, json};
@@ -428,4 +429,5 @@ named! {
     AgentId => "an agent's id",
     Glob => "a pattern with * and ?",
     Selection => "a method and a path, such as `GET *`",
+    Action => "`allow`, `human_approval` or `deny`",
 }

@@ -32,7 +32,6 @@ fn every_problem_is_told_at_once_with_its_place() {
 #[test]
 fn what_is_not_built_yet_is_an_error_that_says_so() {
     for key in [
-        "cli_tools",
         "supervisor",
         "memory",
         "trace_file",
@@ -150,7 +149,7 @@ fn settings_that_do_not_fit_together_are_told() {
         ),
         (
             "expose: {prefix: never}\nmcp_servers: [{name: a, transport: stdio, command: x}, {name: b, transport: stdio, command: y}]",
-            "1:9 expose.prefix: never needs exactly one MCP server",
+            "1:9 expose.prefix: never needs exactly one MCP server, and no other upstream",
         ),
     ] {
         assert_eq!(problems(text), [format!("c.yaml:{expected}")]);

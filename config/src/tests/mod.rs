@@ -1,5 +1,6 @@
 //! What the room promises.
 
+mod cli;
 mod load;
 mod mistakes;
 mod openapi;

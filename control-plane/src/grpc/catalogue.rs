@@ -33,8 +33,10 @@ impl Catalogue for Service {
         let tools = tools
             .into_iter()
             .map(|tool| declared(tool, &prefix))
-            .collect::<Result<_, _>>()?;
-        let pinning = if self.core.settings().pin_tools {
+            .collect::<Result<Vec<_>, _>>()?;
+        // What a program's tools are, the sidecar's own configuration says: there is nobody to be surprised by.
+        let is_program = tools.iter().any(|tool| tool.kind == "cli");
+        let pinning = if self.core.settings().pin_tools && !is_program {
             self.core.first_use
         } else {
             Pinning::Off

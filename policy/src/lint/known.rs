@@ -2,6 +2,7 @@
 
 use tools::classify::{Classification, Family};
 use tools::id::{AgentId, Namespace};
+use tools::program::DISPATCHER;
 use tools::targets::Targets;
 
 use super::{Finding, Lint, Place};
@@ -51,7 +52,8 @@ fn unknown_names(place: Place<'_>, catalogue: &Catalogue, findings: &mut Vec<Fin
     let all = || catalogue.tools().iter().map(|known| known.name().as_str());
     let globs = place.rule.tools.iter().flatten().chain(&place.rule.except);
     for glob in globs {
-        if glob.names_a_kind() || glob.glob().is_any() || all().any(|name| glob.matches(name)) {
+        let is_known = all().any(|name| glob.matches(name)) || may_be_dispatched(glob, catalogue);
+        if glob.names_a_kind() || glob.glob().is_any() || is_known {
             continue;
         }
         let message = format!("the pattern \"{glob}\" covers no known tool");
@@ -66,6 +68,18 @@ fn unknown_names(place: Place<'_>, catalogue: &Catalogue, findings: &mut Vec<Fin
             }
         }
     }
+}
+
+/// Whether it may name commands of a program that are not declared: those are in no catalogue, and their dispatcher is.
+fn may_be_dispatched(glob: &ToolGlob, catalogue: &Catalogue) -> bool {
+    let upstream = glob.as_str().split_once('.').map(|(upstream, _)| upstream);
+    let dispatchers = catalogue
+        .tools()
+        .iter()
+        .filter(|known| known.tool.local_name() == DISPATCHER);
+    dispatchers
+        .filter_map(|known| known.tool.upstream.as_ref())
+        .any(|program| Some(program.as_str()) == upstream)
 }
 
 /// The nearest known name, or the pattern with the nearest upstream's name.

@@ -5,6 +5,7 @@
 //! knows that something was there.
 
 mod keys;
+mod options;
 mod patterns;
 #[cfg(test)]
 mod tests;
@@ -155,12 +156,21 @@ impl Redactor {
         self.patterns.masked(text)
     }
 
-    /// Whether a value goes that stands under these keys; the elements of an array stand under its own.
-    fn hides(&self, path: &[Cow<'_, str>]) -> bool {
-        let Some(key) = path.last() else { return false };
+    /// Whether the value of this key, or of an option of this name, goes wherever it is.
+    fn names(&self, key: &str) -> bool {
         keys::names_secret(key)
             || self.rules.iter().any(|rule| match rule {
                 Rule::Key(glob) => glob.matches(&key.to_lowercase()),
+                Rule::Path(_) => false,
+            })
+    }
+
+    /// Whether a value goes that stands under these keys; the elements of an array stand under its own.
+    fn hides(&self, path: &[Cow<'_, str>]) -> bool {
+        let Some(key) = path.last() else { return false };
+        self.names(key)
+            || self.rules.iter().any(|rule| match rule {
+                Rule::Key(_) => false,
                 Rule::Path(globs) => {
                     globs.len() == path.len()
                         && globs
@@ -178,7 +188,13 @@ impl Redactor {
         match node.kind() {
             Kind::Null | Kind::Bool | Kind::Number => false,
             Kind::String => node.as_str().is_some_and(|text| self.patterns.matches(&text)),
-            Kind::Array => node.elements().any(|element| self.is_touched(element, path)),
+            Kind::Array => {
+                let mut values = options::Values::default();
+                node.elements().any(|element| {
+                    let is_secret = values.next(element.as_str().as_deref(), |key| self.names(key));
+                    is_secret.is_some() || self.is_touched(element, path)
+                })
+            }
             Kind::Object => node
                 .members()
                 .any(|(key, value)| self.patterns.matches(&key) || self.is_touched_below(key, value, path)),
@@ -206,11 +222,16 @@ impl Redactor {
             },
             Kind::Array => {
                 out.push('[');
+                let mut values = options::Values::default();
                 for (index, element) in node.elements().enumerate() {
                     if index > 0 {
                         out.push(',');
                     }
-                    self.write(element, path, out);
+                    let text = element.as_str();
+                    match (values.next(text.as_deref(), |key| self.names(key)), text) {
+                        (Some(from), Some(text)) => push_json(&options::masked(&text, from), out),
+                        _ => self.write(element, path, out),
+                    }
                 }
                 out.push(']');
             }

@@ -15,8 +15,10 @@ use super::refusal::Refusal;
 use super::subject::Subject;
 use super::trail::Trail;
 use super::verdict::NeedsPerson;
+use crate::agent::mcp::splice::with_member;
 use crate::control::Revision;
 use crate::control::approvals::{Approval, ApprovalError, ApprovalStatus, Binding, Claim, Question};
+use crate::control::redact::Redactor;
 
 /// How long past its end an approval is waited for, in case word of its end is late.
 const GRACE: Duration = Duration::from_secs(10);
@@ -187,13 +189,15 @@ impl Gate {
         // The approver sees the arguments whole but for secrets, whatever is recorded of them.
         let redactor = self.redactor(&self.control.snapshot());
         let params = subject.arguments.map(|node| redactor.redacted(node));
+        let params = match params {
+            Some(params) => Bytes::copy_from_slice(params.as_bytes()),
+            None => Bytes::from_static(b"{}"),
+        };
         let rule = decision.rule.as_ref();
         Question {
             call_id: trail.id.clone(),
             binding: binding.clone(),
-            params: params.map_or(Bytes::from_static(b"{}"), |params| {
-                Bytes::copy_from_slice(params.as_bytes())
-            }),
+            params: with_argv(params, subject, &redactor),
             classification: serde_json::to_vec(subject.classification().as_ref())
                 .unwrap_or_default()
                 .into(),
@@ -262,6 +266,16 @@ fn refused(subject: &Subject<'_>, approval: &Approval) -> Option<Refusal> {
         ),
     };
     Some(Refusal::new(reason, message))
+}
+
+/// What an approver sees of a program's call: the argument vector too, which is what runs.
+fn with_argv(params: Bytes, subject: &Subject<'_>, redactor: &Redactor) -> Bytes {
+    let Some(call) = subject.program_call() else {
+        return params;
+    };
+    let argv = redactor.redacted_argv(&call.argv, subject.arguments);
+    let argv = serde_json::to_vec(&argv).unwrap_or_default();
+    with_member(&params, "argv", &argv).map_or(params, Bytes::from)
 }
 
 fn claim_refused(code: &str, message: &str) -> Refusal {

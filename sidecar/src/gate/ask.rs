@@ -129,6 +129,7 @@ impl Gate {
             identity: request.identity.clone(),
             session: request.session.clone(),
             judged: Judged::call(&tool, arguments),
+            commanded: self.commanded(&tool, arguments),
             tool,
             is_served,
             arguments,
@@ -150,13 +151,13 @@ impl Gate {
         let decision = self.decide(&view, &subject, &classification);
         trail.decided(Summary::of(&decision, view.revision));
         if request.explain {
-            let floor = super::checks::pin_floor(&view, &subject);
+            let floor = super::checks::floor(&view, &subject);
             let call = subject.as_policy_call(&classification, floor.as_slice());
             report.explanation = Some(view.policies.explain(&call));
         }
         match decision.action {
-            Action::Allow | Action::HumanApproval => Ok(()),
-            Action::Deny => Err(denial(&decision, &subject.tool.name)),
+            Action::Allow | Action::HumanApproval => self.arguments_fit(&subject),
+            Action::Deny => Err(denial(&decision, &subject)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chain::vocabulary::Reason;
-use policy::decide::{Decision, Floor};
+use policy::decide::{Call, Decision, Floor};
 use tools::classify::Classification;
 use tools::operation::Operation;
 
@@ -106,8 +106,13 @@ impl Gate {
         if tool.name.operation() != Operation::Tool {
             return Ok(());
         }
-        tool.check_arguments(subject.arguments).map_err(|error| refused(&error))?;
-        let upstream = tool.upstream.as_ref().and_then(|name| self.upstreams.get(name.as_str()));
+        subject.is_program_call().map_err(|error| refused(error))?;
+        tool.check_arguments(subject.arguments)
+            .map_err(|error| refused(&error))?;
+        let upstream = tool
+            .upstream
+            .as_ref()
+            .and_then(|name| self.upstreams.get(name.as_str()));
         let problem = upstream.and_then(|upstream| upstream.refuses(tool.local_name(), subject.arguments));
         problem.map_or(Ok(()), |problem| Err(refused(&problem)))
     }
@@ -119,22 +124,36 @@ impl Gate {
         subject: &Subject<'_>,
         classification: &Classification,
     ) -> Decision {
-        let floor = pin_floor(view, subject);
+        let floor = floor(view, subject);
         let call = subject.as_policy_call(classification, floor.as_slice());
-        let mut decision = view.policies.decide(&call);
+        let decision = self.decide_about(view, subject, &call);
+        self.strictest(view, subject, decision)
+    }
+
+    /// Policies, guardrails and floors, then grants, about one name.
+    pub(super) fn decide_about(&self, view: &Snapshot, subject: &Subject<'_>, call: &Call<'_>) -> Decision {
+        let mut decision = view.policies.decide(call);
         view.grants.apply(
             &mut decision,
             &subject.namespace,
             &subject.identity.agent,
-            &subject.tool.name,
+            call.tool,
             self.control.database_now(),
         );
         decision
     }
 }
 
-/// The floor that the tool's pin sets.
-pub(super) fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor> {
+/// The floor that holds for the called name, whatever the arguments are: the one of its pin; of what a program's own
+/// configuration declares, that of the program.
+pub(super) fn floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor> {
+    match &subject.commanded {
+        Some(commanded) => commanded.floor,
+        None => pin_floor(view, subject),
+    }
+}
+
+fn pin_floor(view: &Snapshot, subject: &Subject<'_>) -> Option<Floor> {
     let is_tool = subject.tool.name.operation() == Operation::Tool;
     if !view.settings.pin_tools || !subject.is_served || !is_tool {
         return None;

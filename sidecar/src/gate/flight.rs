@@ -159,6 +159,7 @@ mod tests {
             session: None,
             tool: Arc::new(Tool::host("Bash".parse().unwrap())),
             arguments: None,
+            commanded: None,
         };
         all.register(parked, token.clone())
     }

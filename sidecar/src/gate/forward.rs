@@ -97,11 +97,11 @@ impl Gate {
             // What was decided about is the name, which is what is forwarded.
             return Ok(());
         }
-        match self.registry.lookup(name.as_str()) {
+        match self.served(name.as_str()) {
             Some(tool) if tool.fingerprint == subject.tool.fingerprint => {
-                if Arc::ptr_eq(&tool, &subject.tool)
-                    || Judged::call(&tool, subject.arguments) == subject.judged
-                {
+                let is_as_judged = Arc::ptr_eq(&tool, &subject.tool)
+                    || Judged::call(&tool, subject.arguments) == subject.judged;
+                if is_as_judged && self.others_are_as_judged(subject) {
                     return Ok(());
                 }
                 Err(Refusal::new(
@@ -177,6 +177,7 @@ impl Gate {
             progress: request.progress.take(),
             cancel: permit.registered.flight.cancel_token().clone(),
             timeout: None,
+            program: subject.program_call().cloned(),
         }
     }
 }
@@ -193,7 +194,7 @@ fn still_holds(basis: &Basis, decision: &Decision, subject: &Subject<'_>) -> Res
                 subject.tool.name
             ),
         )),
-        (Action::Deny, Basis::Allowed(_) | Basis::Claimed(_)) => Err(denial(decision, &subject.tool.name)),
+        (Action::Deny, Basis::Allowed(_) | Basis::Claimed(_)) => Err(denial(decision, subject)),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tools::model::Tool;
 
 use super::Gate;
-use super::checks::pin_floor;
+use super::checks::floor;
 use super::refusal::Refusal;
 use super::subject::{Judged, Subject};
 use crate::control::Snapshot;
@@ -100,7 +100,7 @@ impl Gate {
     }
 
     fn could_run(&self, view: &Snapshot, subject: &Subject<'_>) -> bool {
-        let floor = pin_floor(view, subject);
+        let floor = floor(view, subject);
         view.policies.could_run(&ToolQuery {
             namespace: &subject.namespace,
             agent: &subject.identity.agent,
@@ -122,6 +122,7 @@ impl Gate {
             is_served: true,
             arguments: None,
             judged: Judged::AS_TOOL,
+            commanded: self.commanded(tool, None),
         }
     }
 }

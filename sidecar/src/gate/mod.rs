@@ -14,6 +14,7 @@ mod limits;
 mod listing;
 mod loops;
 mod pass;
+mod program;
 mod refusal;
 mod refused;
 mod reported;
@@ -187,7 +188,7 @@ impl Gate {
 
     /// The tool that an agent means by `name`.
     pub fn lookup(&self, names: &Names, name: &str) -> Option<Arc<Tool>> {
-        names.meant(name).find_map(|name| self.registry.lookup(&name))
+        names.meant(name).find_map(|name| self.served(&name))
     }
 
     /// How long an MCP call waits for a person before it is answered.

@@ -68,8 +68,7 @@ impl Gate {
 
         let decision = self.decide(&view, &subject, &classification);
         trail.decided(Summary::of(&decision, view.revision));
-        let verdict =
-            verdict(&decision, &subject.tool.name).map_err(|refusal| self.hide(refusal, &view, &subject))?;
+        let verdict = verdict(&decision, &subject).map_err(|refusal| self.hide(refusal, &view, &subject))?;
 
         self.arguments_fit(&subject)?;
         self.room_for_record()?;
@@ -99,7 +98,10 @@ impl Gate {
         let (answer, took) = self.forward(&permit, &subject, request, trail).await;
         trail.forwarded(took);
         Ok(match answer {
-            Ok(answer) => End::Answered(answer),
+            Ok(answer) => {
+                trail.record.exit_code = answer.exit_code;
+                End::Answered(answer)
+            }
             Err(UpstreamError::Cancelled { .. }) => End::Cancelled(permit.registered().flight.cause()),
             Err(error) => End::Failed(error),
         })
@@ -128,6 +130,7 @@ impl Gate {
             identity: request.identity.clone(),
             session: request.session.clone(),
             judged: Judged::call(&tool, arguments),
+            commanded: self.commanded(&tool, arguments),
             tool,
             is_served,
             arguments,

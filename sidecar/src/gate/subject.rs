@@ -13,6 +13,7 @@ use tools::model::Tool;
 use tools::targets::Targets;
 
 use super::call::Session;
+use super::program::Commanded;
 use crate::identity::Identity;
 
 /// One call, recognised: who calls what, with which arguments, and what that is judged to do.
@@ -26,6 +27,8 @@ pub(super) struct Subject<'d> {
     pub(super) is_served: bool,
     pub(super) arguments: Option<Node<'d>>,
     pub(super) judged: Judged,
+    /// What the call means, where the tool is a program's.
+    pub(super) commanded: Option<Arc<Commanded>>,
 }
 
 /// What a call is judged to do and to reach.
@@ -48,6 +51,11 @@ impl Judged {
         &self.targets
     }
 
+    /// What a call of `tool` is judged to do, where this is the judgement of one.
+    pub(super) fn classification<'j>(&'j self, tool: &'j Tool) -> &'j Classification {
+        self.own.as_deref().unwrap_or(&tool.classification)
+    }
+
     pub(super) fn call(tool: &Tool, arguments: Option<Node<'_>>) -> Self {
         let assessment = classify_call(tool, arguments);
         Self {
@@ -62,7 +70,8 @@ impl Judged {
 
 impl<'d> Subject<'d> {
     pub(super) fn classification(&self) -> Cow<'_, Classification> {
-        Cow::Borrowed(self.judged.own.as_deref().unwrap_or(&self.tool.classification))
+        let together = self.commanded.as_ref().and_then(|commanded| commanded.together());
+        Cow::Borrowed(together.unwrap_or_else(|| self.judged.classification(&self.tool)))
     }
 
     pub(super) fn session_id(&self) -> Option<&SessionId> {
@@ -113,6 +122,7 @@ pub(super) struct Parked {
     pub(super) session: Option<Session>,
     pub(super) tool: Arc<Tool>,
     pub(super) arguments: Option<Bytes>,
+    pub(super) commanded: Option<Arc<Commanded>>,
 }
 
 impl Parked {
@@ -123,6 +133,7 @@ impl Parked {
             session: subject.session.clone(),
             tool: Arc::clone(&subject.tool),
             arguments: subject.arguments.map(|node| body.slice_ref(node.raw())),
+            commanded: subject.commanded.clone(),
         }
     }
 
@@ -136,6 +147,7 @@ impl Parked {
             tool: Arc::clone(&self.tool),
             is_served: true,
             arguments,
+            commanded: self.commanded.clone(),
         }
     }
 }

@@ -145,6 +145,14 @@ impl Trail {
         record.request_bytes = Some(size);
         record.tokens_in = Some(size.div_ceil(BYTES_PER_TOKEN));
         self.payload.params = subject.arguments.and_then(|node| redactor.params(node));
+        if let Some(call) = subject.program_call() {
+            self.payload.argv = redactor.argv(&call.argv, subject.arguments);
+            let effective = subject
+                .commanded
+                .as_ref()
+                .and_then(|commanded| commanded.effective());
+            self.payload.command = effective.map(ToString::to_string);
+        }
         self.reached(subject, redactor);
         self.redactor = Some(Arc::clone(redactor));
     }

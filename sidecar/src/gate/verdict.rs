@@ -5,9 +5,9 @@ use std::sync::Arc;
 use chain::vocabulary::Reason;
 use policy::decide::{Decision, FloorHit, Reason as PolicyReason, RuleRef, ShadowOutcome};
 use policy::document::Action;
-use tools::id::ToolName;
 
 use super::refusal::Refusal;
+use super::subject::Subject;
 use crate::control::Revision;
 
 /// What was decided, for answers and records.
@@ -68,16 +68,16 @@ pub(super) enum Verdict {
 }
 
 /// What a decision lets happen. A denial is a refusal.
-pub(super) fn verdict(decision: &Decision, tool: &ToolName) -> Result<Verdict, Refusal> {
+pub(super) fn verdict(decision: &Decision, subject: &Subject<'_>) -> Result<Verdict, Refusal> {
     match decision.action {
         Action::Allow => Ok(Verdict::Allowed(Allowed(()))),
         Action::HumanApproval => Ok(Verdict::NeedsPerson(NeedsPerson(()))),
-        Action::Deny => Err(denial(decision, tool)),
+        Action::Deny => Err(denial(decision, subject)),
     }
 }
 
 /// The refusal of a denied call.
-pub(super) fn denial(decision: &Decision, tool: &ToolName) -> Refusal {
+pub(super) fn denial(decision: &Decision, subject: &Subject<'_>) -> Refusal {
     let by = Summary::of(decision, Revision::default()).decided_by();
     let because = match (&decision.message, decision.reason) {
         (Some(message), _) => format!("{by}: {message}"),
@@ -88,9 +88,15 @@ pub(super) fn denial(decision: &Decision, tool: &ToolName) -> Refusal {
         }
         (None, PolicyReason::InvalidPolicy) => "a policy for this agent cannot be read".to_owned(),
         (None, PolicyReason::Pin) => "the tool is new or has changed since it was accepted".to_owned(),
-        (None, PolicyReason::Dispatcher) => "the command is not declared".to_owned(),
+        (None, PolicyReason::Dispatcher) => {
+            "default_action of the program denies what is not a declared command called by its own name"
+                .to_owned()
+        }
     };
-    Refusal::new(reason(decision.reason), format!("{tool} is denied: {because}"))
+    Refusal::new(
+        reason(decision.reason),
+        format!("{} is denied: {because}", subject.named()),
+    )
 }
 
 fn reason(reason: PolicyReason) -> Reason {

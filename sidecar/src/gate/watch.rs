@@ -82,6 +82,7 @@ impl Gate {
                 if tool.fingerprint == subject.tool.fingerprint && !Arc::ptr_eq(&tool, &subject.tool) =>
             {
                 subject.judged = Judged::call(&tool, arguments);
+                subject.commanded = self.commanded(&tool, arguments);
                 subject.tool = tool;
             }
             Some(_) | None => {}

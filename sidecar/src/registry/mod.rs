@@ -108,7 +108,10 @@ impl Registry {
             if declared.is_read {
                 // Thousands of tools take a while to be judged, and calls go on meanwhile.
                 let registry = self.clone();
-                if tokio::task::spawn_blocking(move || registry.take(&declared)).await.is_err() {
+                if tokio::task::spawn_blocking(move || registry.take(&declared))
+                    .await
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -133,10 +136,15 @@ impl Registry {
             .get(&upstream)
             .map(|catalogue| Arc::clone(&catalogue.tools));
         let before_tools = before.clone().unwrap_or_default();
-        let tools = Arc::new(build::tools(&upstream, declared.named(), &declared.tools, |name| {
-            let found = before_tools.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
-            before_tools.get(found).map(Arc::clone)
-        }));
+        let tools = Arc::new(build::tools(
+            &upstream,
+            declared.named(),
+            &declared.tools,
+            |name| {
+                let found = before_tools.binary_search_by(|tool| tool.name.cmp(name)).ok()?;
+                before_tools.get(found).map(Arc::clone)
+            },
+        ));
         let offered = Offered::of(&upstream, declared);
         let has_same_tools = before.is_some_and(|before| build::are_same(&before, &tools));
         let is_same = known

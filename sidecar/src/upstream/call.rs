@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::fingerprint::Fingerprint;
+use tools::program::ProgramCall;
 
 use super::mcp::{Era, scan};
 
@@ -45,6 +46,8 @@ pub struct UpstreamRequest {
     pub cancel: CancellationToken,
     /// Bound of the whole call; `None` is the upstream's own one.
     pub timeout: Option<Duration>,
+    /// The argument vector that was decided about, where the upstream is a program.
+    pub program: Option<Arc<ProgramCall>>,
 }
 
 /// Who calls, as an upstream may be told.

@@ -7,6 +7,7 @@ mod beside;
 mod call;
 mod catalogue;
 mod error;
+mod group;
 mod notice;
 mod openapi;
 mod retry;
@@ -16,10 +17,12 @@ mod spec;
 mod state;
 mod upstreams;
 
+pub mod cli;
 pub mod mcp;
 
 pub use call::{AnswerKind, ForwardedIdentity, UpstreamAnswer, UpstreamRequest};
 pub use catalogue::{DeclaredCatalogue, DeclaredEntry, DeclaredTool, Offers};
+pub use cli::{CliSpec, CliUpstream};
 pub use error::UpstreamError;
 pub use mcp::Era;
 pub use mcp::progress::with_progress_token;

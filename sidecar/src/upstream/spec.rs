@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use config::model::Transport;
 
+use super::cli::CliSpec;
 use super::openapi::OpenApiSpec;
 use super::retry::RetryPolicy;
 
@@ -17,6 +18,8 @@ pub enum SourceSpec {
     Mcp(UpstreamSpec),
     /// An OpenAPI service.
     OpenApi(OpenApiSpec),
+    /// A command-line program.
+    Cli(CliSpec),
 }
 
 impl SourceSpec {
@@ -27,11 +30,15 @@ impl SourceSpec {
         let documents = config.documents_dir();
         let servers = config.mcp_servers.iter();
         let services = config.openapi.iter().enumerate();
+        let programs = config.cli_tools.iter();
         servers
             .map(|server| UpstreamSpec::of(server, message_bytes).into())
-            .chain(services.map(|(place, service)| {
-                OpenApiSpec::of(service, place, &documents, message_bytes).into()
-            }))
+            .chain(
+                services.map(|(place, service)| {
+                    OpenApiSpec::of(service, place, &documents, message_bytes).into()
+                }),
+            )
+            .chain(programs.map(|tool| Self::Cli(CliSpec::of(tool))))
             .collect()
     }
 
@@ -41,6 +48,7 @@ impl SourceSpec {
         match self {
             Self::Mcp(spec) => &spec.name,
             Self::OpenApi(spec) => &spec.name,
+            Self::Cli(spec) => &spec.name,
         }
     }
 }

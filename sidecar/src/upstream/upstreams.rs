@@ -9,11 +9,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::json::Node;
 
+use super::cli::CliUpstream;
 use super::mcp::McpUpstream;
 use super::openapi::{Claims, OpenApiUpstream};
 use super::{
     DeclaredCatalogue, Notice, SourceSpec, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamState,
 };
+
+/// The first descriptor beyond standard input, output and error.
+const FIRST_INHERITED: i32 = 3;
 
 /// One upstream; cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,6 +29,7 @@ pub struct Upstream {
 enum Kind {
     Mcp(Arc<McpUpstream>),
     OpenApi(Arc<OpenApiUpstream>),
+    Cli(Arc<CliUpstream>),
     #[cfg(test)]
     #[allow(dead_code, reason = "for the tests of whichever room forwards calls")]
     Scripted(Arc<super::scripted::Scripted>),
@@ -37,6 +42,7 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.name(),
             Kind::OpenApi(upstream) => upstream.name(),
+            Kind::Cli(program) => program.name(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.name(),
         }
@@ -50,6 +56,8 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.call(request).await,
             Kind::OpenApi(upstream) => upstream.call(request).await,
+            // Boxed: calls of programs must not make the state of every call larger.
+            Kind::Cli(program) => Box::pin(program.call(request)).await,
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.call(request).await,
         }
@@ -61,6 +69,7 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.notices.subscribe(),
             Kind::OpenApi(upstream) => upstream.notices.subscribe(),
+            Kind::Cli(program) => program.notices.subscribe(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.notices.subscribe(),
         }
@@ -71,6 +80,7 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.forget(uri),
             Kind::OpenApi(_) => {}
+            Kind::Cli(_) => {}
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.forgotten.lock().unwrap().push(uri.to_owned()),
         }
@@ -82,8 +92,20 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.catalogue(),
             Kind::OpenApi(upstream) => upstream.catalogue(),
+            Kind::Cli(program) => program.catalogue(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.catalogue(),
+        }
+    }
+
+    /// The program, where it is one.
+    #[must_use]
+    pub fn program(&self) -> Option<&Arc<CliUpstream>> {
+        match &self.kind {
+            Kind::Cli(program) => Some(program),
+            Kind::Mcp(_) | Kind::OpenApi(_) => None,
+            #[cfg(test)]
+            Kind::Scripted(_) => None,
         }
     }
 
@@ -99,6 +121,7 @@ impl Upstream {
     pub fn refuses(&self, tool: &str, arguments: Option<Node<'_>>) -> Option<String> {
         match &self.kind {
             Kind::OpenApi(upstream) => upstream.refuses(tool, arguments),
+            Kind::Cli(_) => None,
             Kind::Mcp(_) => None,
             #[cfg(test)]
             Kind::Scripted(_) => None,
@@ -111,6 +134,7 @@ impl Upstream {
         match &self.kind {
             Kind::Mcp(upstream) => upstream.state(),
             Kind::OpenApi(upstream) => upstream.state(),
+            Kind::Cli(program) => program.state(),
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.state(),
         }
@@ -158,6 +182,8 @@ impl Upstreams {
     /// Starts to connect to all of them; returns at once. Must be called within a runtime.
     #[must_use]
     pub fn start(specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Self {
+        // What the sidecar was itself started with is not for the programs that it starts. Its own descriptors are marked already.
+        close_fds::set_fds_cloexec_threadsafe(FIRST_INHERITED, &[]);
         let upstreams = Self::of(Running::new());
         upstreams.apply(specs);
         upstreams
@@ -251,6 +277,7 @@ impl Upstreams {
                 let claims = Arc::clone(&self.claims);
                 Kind::OpenApi(OpenApiUpstream::start(spec, claims, &self.tasks, &stop))
             }
+            SourceSpec::Cli(spec) => Kind::Cli(CliUpstream::start(spec, &self.tasks, &stop)),
         };
         Entry {
             number,

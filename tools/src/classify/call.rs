@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::mapping::Role;
 use super::plan::{CallPlan, Placed};
+use super::program::{ProgramSign, Said};
 use super::reach::{self, Reach};
 use super::risk::{Risk, RiskSet};
 use super::text::{self, TextReading};
@@ -163,6 +164,9 @@ impl<'t, 'a> Reading<'t, 'a> {
         if let Some(extractor) = &plan.extractor {
             self.extract(extractor, &mut texts);
         }
+        if let Some(program) = plan.program.as_ref().filter(|_| self.is_call) {
+            self.program(program, &mut texts);
+        }
         let is_unread = |key: &String| !texts.keys.contains(key) && !self.values(key).is_empty();
         let all_read = texts.is_all_read && !plan.generic_texts.iter().any(is_unread);
         self.is_text_read = texts.is_any && all_read && !plan.is_opaque;
@@ -197,6 +201,25 @@ impl<'t, 'a> Reading<'t, 'a> {
                 texts.keys.push(key);
                 texts.possible = RiskSet::KNOWN;
             }
+        }
+    }
+
+    /// What the arguments of a program say.
+    fn program(&mut self, program: &ProgramSign, texts: &mut Texts) {
+        match program.read(self.arguments) {
+            Said::Text(reading) => {
+                self.text(Some(*reading), RiskSet::KNOWN, texts);
+                texts.keys.extend(["args", "flags", "stdin"].map(str::to_owned));
+            }
+            Said::Known(reading) => {
+                self.is_decided |= reading.is_complete;
+                self.text(Some(*reading), RiskSet::KNOWN, &mut Texts::default());
+            }
+            Said::UnknownOptions => {
+                self.risks.insert(Risk::Execution);
+                self.reasons.push("options that are not listed".to_owned());
+            }
+            Said::Nothing => {}
         }
     }
 

@@ -1,9 +1,11 @@
 //! Tools that do what their arguments say: the signs of the generic family.
 
 use super::Declared;
+use super::program::ProgramSign;
 use super::schema::{self, Arguments};
 use super::words::Texts;
 use crate::model::ToolKind;
+use crate::program::DISPATCHER;
 
 /// Names of text arguments that hold something to run.
 const TEXT_TO_RUN: [&str; 11] = [
@@ -41,8 +43,6 @@ const DATABASE_WORDS: [&str; 17] = [
     "neo4j",
     "redshift",
 ];
-/// The local name of the tool that runs undeclared commands of a CLI program.
-const DISPATCHER: &str = "__dispatch";
 
 /// Why a tool is generic.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,9 @@ impl Generic {
         let is_dispatcher = declared.local == DISPATCHER || declared.local.ends_with(".__dispatch");
         if declared.kind == ToolKind::Cli && is_dispatcher {
             generic.opaque("dispatcher of a CLI program");
+        }
+        if declared.program.is_some_and(ProgramSign::is_shell) {
+            generic.texts.push(("args".to_owned(), "args".to_owned()));
         }
         for reason in &arguments.unreadable {
             generic.opaque(reason);

@@ -3,6 +3,7 @@
 use super::SideEffectKind;
 use super::action::Action;
 use super::mapping::Role;
+use super::program::ProgramSign;
 use super::risk::{Risk, RiskSet};
 use crate::extract::Extractor;
 
@@ -28,6 +29,8 @@ pub(crate) struct CallPlan {
     /// Whether the tool is generic by something that no parser reads.
     pub(super) is_opaque: bool,
     pub(super) corrected: Option<SideEffectKind>,
+    /// The program that the tool is of.
+    pub(super) program: Option<ProgramSign>,
 }
 
 /// An argument with a role.
@@ -56,6 +59,7 @@ impl CallPlan {
             && self.roles.is_empty()
             && self.extractor.is_none()
             && self.generic_texts.is_empty()
+            && self.program.is_none()
     }
 
     /// Whether the tool is generic.
@@ -90,6 +94,9 @@ impl CallPlan {
         }
         if self.is_generic() {
             all.insert(Risk::Execution);
+        }
+        if let Some(program) = &self.program {
+            all = all.union(program.possible());
         }
         all.extend(self.claim.into_iter().chain(self.correction));
         all

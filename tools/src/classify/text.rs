@@ -40,7 +40,15 @@ impl Default for TextReading {
 
 impl TextReading {
     fn shell(text: &str) -> Self {
-        let reading = shell::read(text);
+        Self::of(shell::read(text))
+    }
+
+    /// The reading of a program and its arguments, which no shell sees.
+    pub(super) fn command(argv: &[&str], stdin: Option<&str>) -> Self {
+        Self::of(shell::read_command(argv, stdin))
+    }
+
+    fn of(reading: shell::ShellReading) -> Self {
         Self {
             risks: reading.risks,
             is_complete: reading.complete,

@@ -13,6 +13,7 @@ use super::mapping::{Effect, Mapping, Role};
 use super::name::NameReading;
 use super::output;
 use super::plan::{CallPlan, Placed, Presence};
+use super::program::ProgramSign;
 use super::schema::{self, Arguments};
 use super::signal::{self, Signal, Signals};
 use super::text;
@@ -54,6 +55,8 @@ pub struct Declared<'a> {
     pub method: Option<&'a str>,
     /// The JSON Schema of the arguments.
     pub input_schema: Option<Node<'a>>,
+    /// The program that it is a command of.
+    pub program: Option<&'a ProgramSign>,
 }
 
 /// Classifies a tool from its declaration. To be done once per tool.
@@ -225,6 +228,7 @@ impl Subject<'_> {
             },
             is_opaque: self.generic.is_opaque() && !operator,
             corrected: None,
+            program: self.declared.program.filter(|_| !operator).cloned(),
         }
     }
 

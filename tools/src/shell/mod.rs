@@ -22,6 +22,8 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
+use word::Word;
+
 use crate::classify::{Risk, RiskSet};
 use crate::targets::Extent;
 
@@ -70,6 +72,23 @@ pub fn read(text: &str) -> ShellReading {
     let mut reader = reader::Reader::new();
     reader.text(text);
     reader.finish()
+}
+
+/// Reads a program with its arguments, as a shell would run it without reading any of them, and what is on its input.
+pub fn read_command(argv: &[&str], input: Option<&str>) -> ShellReading {
+    let length: usize = argv.iter().chain(&input).map(|text| text.len()).sum();
+    if length > MAX_TEXT {
+        return ShellReading::refused(format!("a command of more than {MAX_TEXT} bytes is not read"));
+    }
+    let words: Vec<Word> = argv.iter().map(|text| Word::literal(text)).collect();
+    let mut reader = reader::Reader::new();
+    reader.command(&words, input.map(Word::literal).as_ref());
+    reader.finish()
+}
+
+/// Whether a program is known by its name: what it does with its arguments is read, not guessed.
+pub fn knows(program: &str) -> bool {
+    table::row(program).is_some_and(|_| !program.contains(' '))
 }
 
 /// What a set of classes amounts to.

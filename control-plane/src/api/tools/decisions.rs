@@ -19,7 +19,6 @@ use super::super::input::Params;
 use super::super::refusal::internal;
 use super::known::{self, Known, status};
 use crate::core::Core;
-use crate::store::catalogue::PinStatus;
 use crate::store::desired::PolicyRow;
 
 #[derive(Debug, Deserialize)]
@@ -198,11 +197,7 @@ fn decided(
     let namespace = Namespace::try_from(known.row.namespace.as_str()).ok()?;
     // Of what several sidecars see, the worst.
     let pin = pins_are_kept.then(|| known.row.status());
-    let floors: &[Floor] = match pin {
-        None | Some(PinStatus::Pinned) => &[],
-        Some(PinStatus::New) => &[Floor::PIN_NEW],
-        Some(PinStatus::Changed) => &[Floor::PIN_CHANGED],
-    };
+    let floor = known.floor(pins_are_kept);
     let ToolDecision {
         action,
         rule,
@@ -210,7 +205,13 @@ fn decided(
         floors,
         conditional,
         ..
-    } = set.tool_decision(&query(&namespace, agent, user, &known.classification, floors));
+    } = set.tool_decision(&query(
+        &namespace,
+        agent,
+        user,
+        &known.classification,
+        floor.as_slice(),
+    ));
     Some(Decided {
         name: known.row.name,
         namespace: known.row.namespace,

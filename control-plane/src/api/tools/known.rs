@@ -6,6 +6,8 @@ use std::sync::Arc;
 use net::problem::Problem;
 use policy::Floor;
 use policy::catalogue::{Catalogue, KnownTool};
+use policy::decide::FloorKind;
+use policy::document::Action;
 use serde_json::value::RawValue;
 use tools::classify::Classification;
 use tools::id::{ToolName, UpstreamName};
@@ -55,6 +57,24 @@ impl Known {
         })
     }
 
+    /// The floor that holds for every call: that of its pin; of a program's tool, what its configuration says.
+    pub(super) fn floor(&self, pins_are_kept: bool) -> Option<Floor> {
+        if self.row.kind == "cli" {
+            let floor = self.tool.as_ref()?.program_floor()?;
+            return Some(Floor {
+                kind: FloorKind::Dispatcher,
+                // What cannot be read counts as the strictest.
+                action: floor.parse().unwrap_or(Action::Deny),
+            });
+        }
+        match self.row.status() {
+            PinStatus::New => Some(Floor::PIN_NEW),
+            PinStatus::Changed => Some(Floor::PIN_CHANGED),
+            PinStatus::Pinned => None,
+        }
+        .filter(|_| pins_are_kept)
+    }
+
     /// Whether a sidecar sees another declaration than the one that was corrected.
     pub(super) fn correction_is_stale(&self) -> bool {
         self.correction.as_ref().is_some_and(|correction| {
@@ -95,14 +115,10 @@ pub(in super::super) fn catalogue(known: Vec<Known>, pins_are_kept: bool) -> Cat
     known
         .into_iter()
         .map(|known| {
-            let floor = match known.row.status() {
-                PinStatus::New => Some(Floor::PIN_NEW),
-                PinStatus::Changed => Some(Floor::PIN_CHANGED),
-                PinStatus::Pinned => None,
-            };
+            let floor = known.floor(pins_are_kept);
             let name = known.classification.name.clone();
             KnownTool {
-                floors: floor.filter(|_| pins_are_kept).into_iter().collect(),
+                floors: floor.into_iter().collect(),
                 ..KnownTool::of(known.tool.unwrap_or_else(|| Tool::host(name)))
             }
         })

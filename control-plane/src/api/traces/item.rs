@@ -142,6 +142,10 @@ struct Measures {
 #[derive(Debug, Default, Serialize)]
 struct Reached {
     #[serde(skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<Vec<String>>,
@@ -254,7 +258,7 @@ impl From<chain::record::Approval> for ApprovalFields {
     }
 }
 
-/// What the payload holds: arguments, error, what was reached.
+/// What the payload holds: arguments, error, what was run and reached.
 fn opened(stored: &StoredRecord) -> (Box<RawValue>, Option<String>, Reached) {
     let text = stored.payload.as_deref();
     let payload: Option<Payload> = text.and_then(|text| serde_json::from_str(text).ok());
@@ -262,6 +266,8 @@ fn opened(stored: &StoredRecord) -> (Box<RawValue>, Option<String>, Reached) {
         return (RawValue::NULL.to_owned(), None, Reached::default());
     };
     let reached = Reached {
+        argv: payload.argv,
+        command: payload.command,
         resources: payload.resources,
         columns: payload.columns,
         hosts: payload.hosts,

@@ -26,8 +26,14 @@ pub fn routes() -> Router<Arc<AgentState>> {
         .route("/tools", get(lists::tools))
         .route("/mcp-servers", get(lists::servers))
         .route("/calls/{id}", get(tool::outcome_of))
-        .route("/.well-known/oauth-protected-resource", get(status::protected_resource))
-        .route("/.well-known/oauth-protected-resource/mcp", get(status::protected_resource))
+        .route(
+            "/.well-known/oauth-protected-resource",
+            get(status::protected_resource),
+        )
+        .route(
+            "/.well-known/oauth-protected-resource/mcp",
+            get(status::protected_resource),
+        )
 }
 
 /// The routes that anybody may read.

@@ -66,7 +66,10 @@ impl Claims {
         let mut held = self.lock();
         held.release(holder);
         let earlier = |tool: &String| {
-            let other = held.by_tool.get(tool).filter(|other| other.place < holder.place)?;
+            let other = held
+                .by_tool
+                .get(tool)
+                .filter(|other| other.place < holder.place)?;
             Some(held.clash(tool, *other))
         };
         if let Some(clash) = tools.iter().find_map(earlier) {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -16,12 +15,11 @@ use super::StdioLink;
 use super::lines::{Line, Lines};
 use crate::control::redact;
 use crate::upstream::StdioSpec;
+use crate::upstream::group::{Group, TERM_END};
 use crate::upstream::mcp::failure::Failure;
 
 /// How long a child may take to end after its standard input was closed.
 const QUIET_END: Duration = Duration::from_millis(200);
-/// How long a child may take to end after SIGTERM.
-const TERM_END: Duration = Duration::from_secs(2);
 /// How long what a child wrote before it ended is read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 const STDERR_LINE: usize = 4096;
@@ -176,39 +174,6 @@ async fn log(stderr: ChildStderr, link: &StdioLink) {
 fn loggable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     redact::masked(text.trim_end()).into_owned()
-}
-
-/// A process group that is killed when it is dropped.
-#[derive(Debug)]
-struct Group {
-    leader: Option<Pid>,
-}
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        let leader = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .map(Pid::from_raw);
-        Self { leader }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.leader {
-            // The group may be gone already, which is what is wanted.
-            let _ = killpg(leader, signal);
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.leader = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,502 @@
+//! Programs as tools, end to end: git, jq, curl and a script that misbehaves, through `toolgate up`.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tests::up::{Up, folder, output, toolgate};
+use tests::wait;
+
+/// What the script does, by its first argument.
+const MISCHIEF: &str = r#"#!/bin/bash
+cd "$(dirname "$0")"
+case "$1" in
+  env) env; ls /proc/self/fd | wc -l ;;
+  echo) shift; printf '%s\n' "$@" ;;
+  flood) head -c 3000000 /dev/zero | tr '\0' x; echo end >&2 ;;
+  bytes) printf 'a\377b' ;;
+  fail) echo no >&2; exit 3 ;;
+  signal) kill -SEGV $$ ;;
+  deaf) trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.1; done ;;
+  closes) echo $$ > closes.pid; exec >&- 2>&-; sleep 300 ;;
+  forks) (trap '' TERM; sleep 300) & echo $! > forks.pid; echo parent; exit 0 ;;
+  slow) echo $$ > slow.pid; sleep 300 ;;
+  input) cat ;;
+  blind) exec sleep 0 ;;
+esac
+"#;
+
+const POLICY: &str = r#"
+policies:
+  - name: people
+    agent: "*"
+    rules:
+      - tools: ["mischief.deny*", "git.push"]
+        action: deny
+      - tools: ["*"]
+        action: allow
+"#;
+
+/// The script in a folder, and the configuration of it and of real programs.
+fn configured(folder: &Path) -> String {
+    let script = folder.join("mischief");
+    std::fs::write(&script, MISCHIEF).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir_all(folder.join("work")).unwrap();
+    format!(
+        r#"mcp_servers: []
+drain: {{seconds: 1}}
+loop: {{max: 1000}}
+cli_tools:
+  - name: mischief
+    bin: {0}/mischief
+    working_dir: {0}/work
+    env: {{GREETING: "hello ${{NAME}}"}}
+    default_action: allow
+    max_output_bytes: 1MiB
+    max_calls: 2
+    commands:
+      env:
+      echo: {{allowed_args: ["-n", "--name"]}}
+      flood:
+      bytes:
+      fail:
+      signal:
+      deaf: {{timeout: 500ms}}
+      closes: {{timeout: 500ms}}
+      forks:
+      slow:
+      input:
+      blind:
+  - name: git
+    bin: git
+    working_dir: {0}/work
+    default_action: allow
+    commands:
+      log: {{allowed_args: ["--oneline"]}}
+  - name: jq
+    bin: jq
+    default_action: allow
+    bare: {{allowed_args: ["-r", "--compact-output"]}}
+  - name: curl
+    bin: curl
+    default_action: allow
+    bare: {{}}
+  - name: held
+    bin: git
+    commands:
+      status:
+"#,
+        folder.display()
+    )
+}
+
+async fn up() -> (Up, tempfile::TempDir) {
+    let folder = folder();
+    let yaml = format!("{}{POLICY}", configured(folder.path()));
+    (Up::start(&yaml).await, folder)
+}
+
+/// What a program answered.
+fn answer(body: &Value) -> &Value {
+    &body["result"]["structuredContent"]
+}
+
+async fn ran(up: &Up, tool: &str, arguments: Value) -> Value {
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    let (status, body) = agent.rest(tool, arguments).await;
+    assert_eq!(status, 200, "{tool}: {body}");
+    answer(&body).clone()
+}
+
+/// The process of which the script wrote the id ends.
+async fn gone(folder: &Path, file: &str) {
+    let path = folder.join(file);
+    let id = wait::until(&format!("{file} is written"), || async {
+        let text = std::fs::read_to_string(&path).ok()?;
+        text.trim().parse::<u32>().ok()
+    })
+    .await;
+    wait::until(&format!("the process of {file} ends"), || async {
+        (!tests::up::is_alive(id)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_programs_are_listed_called_and_recorded() {
+    let (up, folder) = up().await;
+    let agent = up.agent("a").await;
+    let tools = agent.tools().await;
+    for tool in ["git.log", "git.__dispatch", "jq.run", "curl.run", "mischief.echo"] {
+        assert!(tools.iter().any(|listed| listed == tool), "{tool}: {tools:?}");
+    }
+    let data = json!({"args": ["-r", ".a | .[]", "--compact-output"], "stdin": "{\"a\":[1,\"x y\"]}"});
+    let filtered = agent.call("jq.run", data).await;
+    assert!(filtered.is_ok(), "{}", filtered.answer);
+    let content = &filtered.answer["result"]["structuredContent"];
+    assert_eq!(
+        (&content["stdout"], &content["exit_code"]),
+        (&json!("1\nx y\n"), &json!(0))
+    );
+    assert_eq!(filtered.text(), content.to_string());
+
+    let init = ran(&up, "git.init", json!({"flags": {"quiet": true}})).await;
+    assert_eq!(init["exit_code"], 0, "{init}");
+    let commit =
+        json!({"command": "commit", "args": ["--allow-empty", "-m", "first one", "--author", "A <a@b>"]});
+    let flagged = json!({"args": ["user.email", "a@b"]});
+    assert_eq!(ran(&up, "git.config", flagged).await["exit_code"], 0);
+    assert_eq!(
+        ran(&up, "git.config", json!({"args": ["user.name", "A"]})).await["exit_code"],
+        0
+    );
+    assert_eq!(ran(&up, "git.__dispatch", commit).await["exit_code"], 0);
+    let log = ran(&up, "git.log", json!({"flags": {"oneline": true}})).await;
+    assert!(log["stdout"].as_str().unwrap().ends_with("first one\n"), "{log}");
+
+    let url = format!("{}/healthz", up.url);
+    let fetched = ran(
+        &up,
+        "curl.run",
+        json!({"args": ["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", url]}),
+    )
+    .await;
+    assert!(fetched["stdout"].as_str().unwrap().len() == 3, "{fetched}");
+
+    let records = up.operator().records("tool=git.__dispatch", 1).await;
+    let record = &records[0];
+    assert_eq!(
+        record["argv"],
+        json!([
+            "commit",
+            "--allow-empty",
+            "-m",
+            "first one",
+            "--author",
+            "A <a@b>"
+        ])
+    );
+    assert_eq!(
+        (&record["exit_code"], &record["command"]),
+        (&json!(0), &json!("git.commit"))
+    );
+    assert!(record["upstream_ms"].is_number());
+    drop(folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_call_has_one_meaning_whatever_it_is_called() {
+    let (up, _folder) = up().await;
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    for (tool, arguments) in [
+        ("git.push", json!({})),
+        ("git.push", json!({"args": ["origin"]})),
+        ("git.__dispatch", json!({"command": "push"})),
+        (
+            "git.__dispatch",
+            json!({"command": "push", "args": ["origin", "main"]}),
+        ),
+        ("git.__dispatch", json!({"command": "push origin"})),
+    ] {
+        let (status, body) = agent.rest(tool, arguments.clone()).await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (403, &json!("policy")),
+            "{tool} {arguments}: {body}"
+        );
+        let (_, decided) = agent.decide(tool, arguments.clone()).await;
+        assert_eq!(decided["action"], "deny", "{tool} {arguments}: {decided}");
+    }
+    // The floor of what is not declared holds, and a declared command has none.
+    for tool in ["held.log", "held.__dispatch"] {
+        let (status, body) = agent.rest(tool, json!({"command": "log"})).await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (403, &json!("dispatcher")),
+            "{tool}: {body}"
+        );
+    }
+    assert_eq!(agent.rest("held.status", json!({})).await.0, 200);
+    assert_eq!(agent.rest("held.a.b.c", json!({})).await.0, 404);
+    assert_eq!(agent.rest("jq.other", json!({})).await.0, 404);
+    // A declared command keeps its options however it is reached.
+    for (tool, arguments) in [
+        ("git.log", json!({"args": ["--output=x"]})),
+        (
+            "git.__dispatch",
+            json!({"command": "log", "args": ["--output=x"]}),
+        ),
+        ("mischief.echo", json!({"args": ["-x"]})),
+        ("mischief.echo", json!({"args": ["-n", "--", "--evil"]})),
+        ("mischief.echo", json!({"flags": {"n": "--evil"}})),
+        ("mischief.__dispatch", json!({"command": "echo", "args": ["-x"]})),
+        ("jq.run", json!({"args": ["-f", "/etc/passwd"]})),
+    ] {
+        let (status, body) = agent.rest(tool, arguments.clone()).await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (400, &json!("invalid_arguments")),
+            "{tool} {arguments}: {body}"
+        );
+        assert!(
+            body["detail"].as_str().unwrap().contains("is not allowed"),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_reach_the_program_as_they_are_and_no_shell_reads_them() {
+    let (up, folder) = up().await;
+    let hostile = [
+        "$(touch pwned)",
+        "a b",
+        "; touch pwned",
+        "`id`",
+        "*",
+        "~",
+        "é\u{202e}x",
+        "",
+        "-",
+    ];
+    let echoed = ran(&up, "mischief.echo", json!({"args": hostile})).await;
+    assert_eq!(echoed["stdout"], format!("{}\n", hostile.join("\n")));
+    assert!(!folder.path().join("pwned").exists() && !folder.path().join("work/pwned").exists());
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    for text in [
+        ";", "a && b", "a || b", "a | b", "`id`", "$(id)", "${HOME}", "a\nb", "a\rb", "a\0b",
+    ] {
+        for arguments in [
+            json!({"command": "other", "args": [text]}),
+            json!({"command": "other", "flags": {"x": text}}),
+            json!({"command": "echo", "args": [text]}),
+        ] {
+            let (status, body) = agent.rest("mischief.__dispatch", arguments.clone()).await;
+            assert_eq!(
+                (status, &body["reason"]),
+                (400, &json!("invalid_arguments")),
+                "{arguments}: {body}"
+            );
+        }
+    }
+    assert_eq!(
+        agent.rest("mischief.echo", json!({"args": ["a\0b"]})).await.0,
+        400
+    );
+    for arguments in [
+        json!({"args": "x"}),
+        json!({"args": [1]}),
+        json!({"flags": {"--x": 1}}),
+        json!({"other": 1}),
+        json!({"stdin": 1}),
+    ] {
+        let (status, body) = agent.rest("mischief.echo", arguments.clone()).await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (400, &json!("invalid_arguments")),
+            "{arguments}: {body}"
+        );
+    }
+    for command in ["-x", "A", "a;b", "", "a b c d e", "../x", "a/b"] {
+        let (status, body) = agent
+            .rest("mischief.__dispatch", json!({"command": command}))
+            .await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (400, &json!("invalid_arguments")),
+            "{command:?}: {body}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_has_its_own_environment_folder_and_nothing_open() {
+    let (up, folder) = up().await;
+    let shown = ran(&up, "mischief.env", json!({})).await;
+    let text = shown["stdout"].as_str().unwrap();
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| Some(line.split_once('=')?.0))
+        .collect();
+    for name in &names {
+        // What bash sets by itself: SHLVL, PWD, OLDPWD, _.
+        assert!(
+            ["PATH", "HOME", "LANG", "GREETING", "SHLVL", "PWD", "OLDPWD", "_"].contains(name),
+            "{text}"
+        );
+    }
+    assert!(
+        text.contains("GREETING=hello ${NAME}\n") && text.contains("LANG=en_US.UTF-8\n"),
+        "{text}"
+    );
+    // 0, 1, 2, and the folder that `ls` reads.
+    assert_eq!(text.lines().last().unwrap().trim(), "4", "{text}");
+    let here = ran(&up, "git.rev-parse", json!({"args": ["--show-prefix"]})).await;
+    assert_ne!(here["exit_code"], 0, "work is no repository yet: {here}");
+    let fed = ran(&up, "mischief.input", json!({"stdin": "$(data) é"})).await;
+    assert_eq!(fed["stdout"], "$(data) é");
+    let large = "x".repeat(1_000_000);
+    assert_eq!(
+        ran(&up, "mischief.blind", json!({"stdin": large})).await["exit_code"],
+        0
+    );
+    drop(folder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_program_does_its_call_is_bounded_and_leaves_nothing_behind() {
+    let (up, folder) = up().await;
+    let folder = folder.path();
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    let flood = ran(&up, "mischief.flood", json!({})).await;
+    let stdout = flood["stdout"].as_str().unwrap();
+    assert!(stdout.len() < 1_100_000 && stdout.ends_with("[stdout was cut after 1048576 bytes]"));
+    assert_eq!(
+        (&flood["truncated"], &flood["stderr"]),
+        (&json!(true), &json!("end\n"))
+    );
+    let bytes = ran(&up, "mischief.bytes", json!({})).await;
+    assert_eq!(
+        (&bytes["stdout"], &bytes["invalid_utf8"]),
+        (&json!("a\u{fffd}b"), &json!(true))
+    );
+    let (status, failed) = agent.rest("mischief.fail", json!({})).await;
+    assert_eq!(
+        (status, &failed["result"]["isError"]),
+        (200, &json!(true)),
+        "{failed}"
+    );
+    assert_eq!(
+        (&answer(&failed)["exit_code"], &answer(&failed)["stderr"]),
+        (&json!(3), &json!("no\n"))
+    );
+    assert_eq!(ran(&up, "mischief.signal", json!({})).await["exit_code"], 139);
+    let records = up.operator().records("tool=mischief.fail", 1).await;
+    assert_eq!(
+        (&records[0]["exit_code"], &records[0]["outcome"]),
+        (&json!(3), &json!("error"))
+    );
+
+    for (tool, file) in [("mischief.deaf", "deaf.pid"), ("mischief.closes", "closes.pid")] {
+        let (status, body) = agent.rest(tool, json!({})).await;
+        assert_eq!(status, 504, "{body}");
+        gone(folder, file).await;
+        let records = up.operator().records(&format!("tool={tool}"), 1).await;
+        assert_eq!(records[0]["outcome"], "timeout");
+    }
+    let forked = ran(&up, "mischief.forks", json!({})).await;
+    assert_eq!(forked["stdout"], "parent\n");
+    gone(folder, "forks.pid").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_a_full_house_and_the_end_of_the_sidecar_end_programs() {
+    let (mut up, folder) = up().await;
+    let folder = folder.path();
+    let call = |url: String| async move {
+        tests::agent::Agent::new(&url, "slow", None)
+            .rest("mischief.slow", json!({}))
+            .await
+    };
+    let stopped = tokio::join!(call(up.url.clone()), async {
+        wait::until("it runs", || async {
+            folder.join("slow.pid").exists().then_some(())
+        })
+        .await;
+        let body = json!({"scope": "agent:slow", "reason": "enough", "by": "alice"});
+        up.operator().post("/stops?wait=applied", body).await
+    });
+    assert_eq!(stopped.0.0, 403, "{:?}", stopped.0);
+    gone(folder, "slow.pid").await;
+    let id = stopped.1["id"].as_str().unwrap().to_owned();
+    up.operator().delete(&format!("/stops/{id}")).await;
+    std::fs::remove_file(folder.join("slow.pid")).unwrap();
+
+    let agents: Vec<_> = (0..3)
+        .map(|number| {
+            let agent = tests::agent::Agent::new(&up.url, &format!("a{number}"), None);
+            async move {
+                agent
+                    .rest("mischief.slow", json!({"args": [number.to_string()]}))
+                    .await
+            }
+        })
+        .collect();
+    let everybody = futures_util::future::join_all(agents);
+    let ending = async {
+        wait::until("two run", || async {
+            folder.join("slow.pid").exists().then_some(())
+        })
+        .await;
+        let records = up.operator().records("tool=mischief.slow&outcome=error", 1).await;
+        assert_eq!(
+            records[0]["reason"], "upstream_unavailable",
+            "one more than max_calls: {records:?}"
+        );
+    };
+    let mut text = String::new();
+    tokio::select! {
+        done = everybody => write!(text, "{done:?}").unwrap(),
+        () = ending => {}
+    }
+    assert_eq!(text, "", "two of three go on");
+    up.process.terminate();
+    gone(folder, "slow.pid").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_sees_the_argument_vector() {
+    let folder = folder();
+    let mut yaml = configured(folder.path());
+    yaml.push_str("approval: {rest_hold_seconds: 0}\npolicies:\n  - {name: p, agent: '*', rules: [{tools: ['*'], action: human_approval}]}\n");
+    let up = Up::start(&yaml).await;
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    let arguments = json!({"command": "echo", "flags": {"name": "x"}, "args": ["hello"]});
+    assert_eq!(agent.rest("mischief.__dispatch", arguments).await.0, 202);
+    let pending = up.operator().pending("mischief.__dispatch").await;
+    assert_eq!(
+        pending["params"]["argv"],
+        json!(["echo", "--name", "x", "hello"]),
+        "{pending}"
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_told_and_others_are_discovered() {
+    let folder = folder();
+    let text = "cli_tools:\n  - {name: git, bin: git, commands: {log: {allowed_args: ['--oneline']}, push: {}}}\n  - {name: jq, bin: jq, bare: {}}\n";
+    std::fs::write(folder.path().join("c.yaml"), text).unwrap();
+    let mut command = toolgate(&["discover", "--config", "c.yaml", "--generate-policy"]);
+    command.current_dir(folder.path());
+    let drafted = output(command, "").await;
+    assert_eq!(drafted.code, 0, "{drafted:?}");
+    for line in [
+        "#   git.log [read]",
+        "- \"git.push\"",
+        "- \"git.__dispatch\"",
+        "- \"jq.run\"",
+    ] {
+        assert!(drafted.stdout.contains(line), "{line}: {}", drafted.stdout);
+    }
+    std::fs::write(folder.path().join("draft.yaml"), &drafted.stdout).unwrap();
+    let mut lint = toolgate(&["policy", "lint", "draft.yaml"]);
+    lint.current_dir(folder.path());
+    let linted = output(lint, "").await;
+    assert_eq!(linted.code, 0, "{linted:?}");
+
+    std::fs::write(
+        folder.path().join("c.yaml"),
+        "cli_tools: [{name: x, bin: no-such-program-here}]\n",
+    )
+    .unwrap();
+    let mut command = toolgate(&["discover", "--config", "c.yaml"]);
+    command.current_dir(folder.path());
+    let missing = output(command, "").await;
+    assert_ne!(missing.code, 0, "{missing:?}");
+    assert!(
+        missing.stderr.contains("no program no-such-program-here on PATH"),
+        "{missing:?}"
+    );
+}
