@@ -5,6 +5,7 @@ pub mod criterion;
 pub mod fleet;
 pub mod ingest;
 pub mod programs;
+pub mod limits;
 pub mod start;
 pub mod verification;
 

@@ -22,6 +22,20 @@ impl Rest {
     /// # Errors
     /// When it does not.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let answer = self.answer(method, path, body).await?;
+        serde_json::from_slice(&answer).map_err(|error| unexpected(format!("{method} {path}: {error}")))
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When the control plane refuses.
+    pub async fn text(&self, path: &str) -> Result<String> {
+        let answer = self.answer("GET", path, "").await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    async fn answer(&self, method: &str, path: &str, body: &str) -> Result<Vec<u8>> {
         let mut connection = Connection::open(self.address)
             .await
             .during("connect to the control plane")?;
@@ -48,7 +62,7 @@ impl Rest {
                 String::from_utf8_lossy(&answer.body)
             )));
         }
-        serde_json::from_slice(&answer.body).map_err(|error| unexpected(format!("{method} {path}: {error}")))
+        Ok(answer.body.to_vec())
     }
 
     /// A join token for `uses` sidecars.

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::{
     approvals, classify, decide, discover, grants, limits, pins, policies, rollouts, settings, sidecars,
-    stops, tools, traces,
+    stops, tokens, tools, traces,
 };
 
 /// Governs what AI agents may do with tools, for a whole fleet, from one place.
@@ -127,6 +127,9 @@ pub(crate) enum Command {
     /// See sidecars, make join tokens, revoke.
     #[command(subcommand)]
     Sidecars(sidecars::SidecarsCommand),
+    /// Make, list and revoke the tokens of operators.
+    #[command(subcommand)]
+    Token(tokens::TokenCommand),
     /// See which sidecars applied a revision.
     #[command(subcommand)]
     Rollout(rollouts::RolloutCommand),

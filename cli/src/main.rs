@@ -17,7 +17,7 @@ use clap::Parser;
 use args::{Cli, Command};
 use commands::{
     Context, approvals, classify, decide, discover, grants, limits, pins, policies, rollouts, settings,
-    sidecars, stops, tools, traces,
+    sidecars, stops, tokens, tools, traces,
 };
 use error::CliError;
 use output::Printer;
@@ -73,6 +73,7 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         Command::Pins(command) => pins::run(&context()?, command).await,
         Command::Tools(command) => tools::run(&context()?, command).await,
         Command::Sidecars(command) => sidecars::run(&context()?, command).await,
+        Command::Token(command) => tokens::run(&context()?, command).await,
         Command::Rollout(command) => rollouts::run(&context()?, command).await,
         Command::Decide(args) => decide::run(&context()?, &global, args).await,
         Command::Config(command) => settings::run(Printer::new(global.output), command),

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use config::Config;
-use config::model::{FirstUse, Params};
+use config::model::{FirstUse, OperatorRole, Operators, Params, RoleName};
 use net::clock::Clock;
 use policy::Policy;
 use policy::document::Lists;
 use proto::body::FleetSettings;
 
+use crate::auth::{IssuerOptions, Reach, Right, Role};
 use crate::core::{Lifetimes, StreamLimits};
 use crate::quotas::RedisServer;
 use crate::store::catalogue::Pinning;
@@ -52,6 +53,8 @@ pub struct Options {
     pub admin_token: Option<String>,
     /// Key of the chain's HMAC.
     pub trace_key: Option<String>,
+    /// The identity provider of operators.
+    pub issuer: Option<IssuerOptions>,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
     /// Host names under which operators call this server, beside loopback names and IP addresses.
@@ -87,6 +90,7 @@ impl Options {
             master_key: None,
             admin_token: None,
             trace_key: None,
+            issuer: None,
             loopback_operators: false,
             hosts: Vec::new(),
             settings: FleetSettings::default(),
@@ -126,6 +130,7 @@ impl From<&Config> for Options {
             master_key: text(&config.master_key).or(master_key_file),
             admin_token: text(&config.auth.admin_token),
             trace_key: text(&config.trace_key),
+            issuer: config.auth.operators.as_ref().map(issuer),
             loopback_operators: config.auth.loopback_operators,
             hosts: config.listen.hosts.clone(),
             settings: settings(config),
@@ -148,6 +153,34 @@ impl From<&Config> for Options {
             clock: Clock::machine(),
         }
     }
+}
+
+fn issuer(given: &Operators) -> IssuerOptions {
+    IssuerOptions {
+        jwks_url: given.jwks_url.clone(),
+        ca_cert: given.ca_cert.clone(),
+        issuer: given.issuer.clone(),
+        audience: given.audience.clone(),
+        name_claim: given.name_claim.clone(),
+        role_claim: given.role_claim.clone(),
+        roles: given.roles.iter().map(right).collect(),
+    }
+}
+
+fn right(given: &OperatorRole) -> (String, Right) {
+    let role = match given.role {
+        RoleName::Viewer => Role::Viewer,
+        RoleName::Approver => Role::Approver,
+        RoleName::Editor => Role::Editor,
+        RoleName::Admin => Role::Admin,
+    };
+    let namespaces: Vec<String> = given
+        .namespaces
+        .iter()
+        .map(|name| name.as_str().to_owned())
+        .collect();
+    let reach = Reach::of(&namespaces);
+    (given.value.clone(), Right { role, reach })
 }
 
 fn settings(config: &Config) -> FleetSettings {

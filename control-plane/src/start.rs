@@ -18,7 +18,7 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::approvals::{self, Approvals};
-use crate::auth::{self, AdminToken, AdminTokenError, Sidecars};
+use crate::auth::{self, AdminToken, AdminTokenError, IssuerError, OperatorIssuer, Sidecars};
 use crate::configuration;
 use crate::core::Core;
 use crate::documents::{self, Directory, Folder};
@@ -54,6 +54,9 @@ pub enum StartError {
     /// There is no operator token.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenError),
+    /// The identity provider of operators cannot be used.
+    #[error(transparent)]
+    Issuer(#[from] IssuerError),
     /// The certificate authority of Redis cannot be used.
     #[error("redis_ca_cert: {0}")]
     Redis(#[from] TlsError),
@@ -129,6 +132,10 @@ async fn assemble(
         Storage::Postgres { .. } => Some(Arc::clone(&store)),
         Storage::Sqlite { .. } => None,
     };
+    let issuer = options
+        .issuer
+        .map(|issuer| OperatorIssuer::start(issuer, &options.clock, &tasks, &shutdown))
+        .transpose()?;
     let windows = Windows::start(
         options.redis,
         shared,
@@ -149,6 +156,7 @@ async fn assemble(
         marks: Marks::default(),
         checkpoints: watch::Sender::new(None),
         admin_token,
+        issuer,
         loopback_operators: options.loopback_operators,
         hosts: AllowedHosts::new(options.hosts),
         lists: options.lists,
@@ -283,10 +291,18 @@ impl ControlPlane {
         crate::api::router(&self.core)
     }
 
-    /// Whether a request is an operator's: by its token, or by its address under `auth.loopback_operators`.
+    /// Whether a request is an operator's by the installation's token, or by its address under `auth.loopback_operators`: what can be
+    /// told without asking anybody.
     #[must_use]
     pub fn is_operator(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
-        auth::authenticate(&self.core, &Method::POST, &Uri::default(), headers, peer).is_ok()
+        auth::is_operator(&self.core, headers, peer)
+    }
+
+    /// Whether a request is an operator's, by whatever credential.
+    pub async fn admits(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
+        let (method, uri) = (Method::POST, Uri::default());
+        let admitted = auth::authenticate(&self.core, &method, &uri, headers, peer).await;
+        admitted.is_ok()
     }
 
     /// The gRPC services that sidecars call, to be served on a listener of their own or beside others.

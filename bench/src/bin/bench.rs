@@ -46,6 +46,8 @@ enum Part {
     Ingest,
     /// An edit and a fleet of simulated sidecars.
     Fleet,
+    /// Leases of a rate limit.
+    Limits,
     /// Results of the criterion benchmarks.
     Criterion,
 }
@@ -126,6 +128,9 @@ async fn measure(arguments: &Arguments, folder: &std::path::Path, report: &mut R
     }
     if arguments.wants(Part::Fleet) {
         parts::fleet::run(folder, extent, report).await?;
+    }
+    if arguments.wants(Part::Limits) {
+        parts::limits::run(folder, extent, report).await?;
     }
     Ok(())
 }

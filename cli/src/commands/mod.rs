@@ -13,6 +13,7 @@ pub(crate) mod rollouts;
 pub(crate) mod settings;
 pub(crate) mod sidecars;
 pub(crate) mod stops;
+pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;
 pub(crate) mod verify;

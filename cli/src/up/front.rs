@@ -26,11 +26,14 @@ pub(super) fn router(control_plane: &Arc<ControlPlane>, sidecar: &Sidecar) -> Ro
             .extensions()
             .get::<ConnectInfo<SocketAddr>>()
             .map(|peer| peer.0);
-        let is_operator = || {
-            !names_an_agent(request.headers())
-                && control_plane
-                    .upgrade()
-                    .is_some_and(|plane| plane.is_operator(request.headers(), peer))
+        let is_shared = request.uri().path() == SHARED_PATH && !names_an_agent(request.headers());
+        let asked = control_plane.upgrade().filter(|_| is_shared);
+        let is_operator = match asked {
+            Some(plane) => {
+                let headers = request.headers().clone();
+                plane.admits(&headers, peer).await
+            }
+            None => false,
         };
         let plane = if is_for_agents(request.uri().path(), is_operator) {
             agents
@@ -50,9 +53,9 @@ fn names_an_agent(headers: &HeaderMap) -> bool {
     credential.is_some_and(|credential| credential.starts_with("Bearer agent:"))
 }
 
-fn is_for_agents(path: &str, is_operator: impl FnOnce() -> bool) -> bool {
+fn is_for_agents(path: &str, is_operator: bool) -> bool {
     if path == SHARED_PATH {
-        return !is_operator();
+        return !is_operator;
     }
     path.starts_with("/.well-known/")
         || AGENT_PATHS.iter().any(|agent| {
@@ -78,10 +81,7 @@ mod tests {
             "/calls/1",
             "/health",
         ] {
-            assert!(
-                is_for_agents(path, || false) && is_for_agents(path, || true),
-                "{path}"
-            );
+            assert!(is_for_agents(path, false) && is_for_agents(path, true), "{path}");
         }
         for path in [
             "/policies",
@@ -94,7 +94,7 @@ mod tests {
             "/",
         ] {
             assert!(
-                !is_for_agents(path, || false) && !is_for_agents(path, || true),
+                !is_for_agents(path, false) && !is_for_agents(path, true),
                 "{path}"
             );
         }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_credential_says_whose_tools_are_meant() {
-        assert!(is_for_agents("/tools", || false));
-        assert!(!is_for_agents("/tools", || true));
+        assert!(is_for_agents("/tools", false));
+        assert!(!is_for_agents("/tools", true));
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tools::id::AgentId;
 
+use super::Operators;
 use crate::Secret;
 use crate::schema::{ClaimPath, HttpUrl, Keys, section};
 
@@ -24,8 +25,29 @@ section! {
         /// The agents that proven names stand for, where an agent is not called by its token's or certificate's own
         /// name: `system:serviceaccount:prod:billing: billing`.
         agents: BTreeMap<String, AgentId>,
+        /// Operators by an identity provider.
+        operators: Option<Operators>,
     }
-    planned { "operators" }
+    check audiences_differ
+}
+
+/// A token for agents must not open an operator path.
+fn audiences_differ(auth: &Auth, keys: &Keys<'_, '_>) {
+    let Some(operators) = &auth.operators else { return };
+    let jwt = auth
+        .jwt
+        .as_ref()
+        .map(|jwt| ("auth.jwt", &jwt.issuer, &jwt.audience));
+    let cluster = auth.service_accounts.as_ref();
+    let cluster = cluster.map(|cluster| ("auth.service_accounts", &cluster.issuer, &cluster.audience));
+    for (section, issuer, audience) in jwt.into_iter().chain(cluster) {
+        if *issuer == operators.issuer && *audience == operators.audience {
+            keys.problem(
+                Some("operators"),
+                format!("auth.operators.audience must not be that of {section}: an agent's token would be an operator's"),
+            );
+        }
+    }
 }
 
 section! {
@@ -97,7 +119,7 @@ fn cluster_is_sound(cluster: &ServiceAccounts, keys: &Keys<'_, '_>) {
     }
 }
 
-fn authority_has_a_use(section: &str, url: &str, ca_cert: Option<&PathBuf>, keys: &Keys<'_, '_>) {
+pub(super) fn authority_has_a_use(section: &str, url: &str, ca_cert: Option<&PathBuf>, keys: &Keys<'_, '_>) {
     if ca_cert.is_some() && url.starts_with("http://") {
         keys.problem(
             Some("ca_cert"),

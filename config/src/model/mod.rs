@@ -5,6 +5,7 @@ mod cli;
 mod governance;
 mod network;
 mod openapi;
+mod operators;
 mod planes;
 mod upstreams;
 
@@ -23,6 +24,7 @@ pub use governance::{
 };
 pub use network::{Credentials, Drain, Listen, Tls};
 pub use openapi::{OpenApiService, named_by_file, named_by_url};
+pub use operators::{OperatorRole, Operators, RoleName};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
 pub use upstreams::{McpServer, Transport};
 

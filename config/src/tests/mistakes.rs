@@ -45,11 +45,6 @@ fn what_is_not_built_yet_is_an_error_that_says_so() {
     }
     for (text, place, key) in [
         (
-            "auth: {operators: {}}",
-            "1:8",
-            "operators is not available in this version; remove it",
-        ),
-        (
             "approval: {channel: tty}",
             "1:21",
             "channel: tty is not available in this version",

@@ -4,5 +4,6 @@ mod cli;
 mod load;
 mod mistakes;
 mod openapi;
+mod operators;
 mod redis;
 mod reference;

@@ -172,11 +172,13 @@ struct Detail<'a> {
 
 pub(super) async fn one(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(id): Segment,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
     let approval = core.store.approval(&id, None).await?;
     let asked = &approval.asked;
+    operator.reach().find(&asked.namespace, "approval", &id)?;
     let recent = core
         .store
         .records(RecordFilter {
@@ -245,6 +247,7 @@ async fn resolve(
     let reasoning = super::input::prose("reasoning", answer.reasoning)?;
     // Its act says whose call it is about; the store decides whether it still can be answered.
     let asked = core.store.approval(id, None).await?;
+    operator.reach().find(&asked.asked.namespace, "approval", id)?;
     let binding = &asked.asked.binding;
     let details = json!({
         "approval": asked.id,

@@ -14,8 +14,8 @@ use super::input::{Body, NoParams, Params, Segment, glob, namespace, prose, tool
 use super::text;
 use crate::auth::Operator;
 use crate::core::Core;
-use crate::store::Micros;
 use crate::store::desired::{GrantDraft, GrantRow};
+use crate::store::{Micros, StoreError};
 
 /// Patterns in one grant.
 const MOST_TOOLS: usize = 256;
@@ -133,7 +133,7 @@ pub(super) async fn create(
     }
     let reason = prose("reason", new.reason)?;
     let draft = GrantDraft {
-        namespace: namespace(new.namespace.as_deref().unwrap_or("default"))?,
+        namespace: namespace(&operator.reach().choose(new.namespace, "default")?)?,
         agent,
         tools,
         duration: duration(&new.duration, core.lifetimes.grant)?,
@@ -169,17 +169,23 @@ pub(super) async fn revoke(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<GrantItem>, Problem> {
     let by = operator.by(None)?;
-    let rows = core.store.grants(None).await?;
+    let mut rows = core.store.grants(None).await?;
+    rows.retain(|row| operator.reach().covers(&row.grant.namespace));
+    if operator.reach().namespaces().is_some() && !rows.iter().any(|row| row.grant.id.starts_with(&id)) {
+        return Err(StoreError::NotFound { what: "grant", id }.into());
+    }
     let mut fitting = rows.iter().filter(|row| row.grant.id.starts_with(&id));
     let mut act = operator.act("mesh.grant_revoke", &by, json!({"grant": id}));
+    let mut whole = id.clone();
     // Of several that fit, the store refuses.
     if let (Some(row), None) = (fitting.next(), fitting.next()) {
+        whole.clone_from(&row.grant.id);
         let details = json!({"grant": row.grant.id, "tools": row.grant.tools});
         act = operator
             .act("mesh.grant_revoke", &by, details)
             .in_namespace(&row.grant.namespace)
             .about_agent(&row.grant.agent);
     }
-    let row = core.store.revoke_grant(&id, act).await?;
+    let row = core.store.revoke_grant(&whole, act).await?;
     Ok(Json(GrantItem::new(&row, core.primary.database_now())))
 }

@@ -22,7 +22,8 @@ pub(super) async fn operators_only(
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map(|ConnectInfo(peer)| *peer);
-    let operator = authenticate(&core, request.method(), request.uri(), request.headers(), peer);
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    let operator = authenticate(&core, method, uri, headers, peer).await;
     match operator.and_then(|operator| check_target(&request).map(|()| operator)) {
         Ok(operator) => {
             request.extensions_mut().insert(operator);

@@ -58,9 +58,11 @@ impl TokenItem {
 
 pub(super) async fn list(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Vec<TokenItem>>, Problem> {
-    let tokens = core.store.join_tokens().await?;
+    let mut tokens = core.store.join_tokens().await?;
+    tokens.retain(|token| operator.reach().covers(&token.namespace));
     Ok(Json(tokens.into_iter().map(TokenItem::new).collect()))
 }
 
@@ -85,7 +87,7 @@ pub(super) async fn create(
     let draft = JoinTokenDraft {
         hash: crate::grpc::digest(&secret),
         label: prose("label", new.label)?,
-        namespace: namespace(new.namespace.as_deref().unwrap_or("default"))?,
+        namespace: namespace(&operator.reach().choose(new.namespace, "default")?)?,
         agents: patterns("agents", new.agents)?,
         upstreams: patterns("upstreams", new.upstreams)?,
         lifetime: Some(lifetime(new.ttl.as_deref().unwrap_or("1h"))?),
@@ -136,7 +138,8 @@ pub(super) async fn revoke(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<TokenItem>, Problem> {
     let by = operator.by(None)?;
-    let tokens = core.store.join_tokens().await?;
+    let mut tokens = core.store.join_tokens().await?;
+    tokens.retain(|token| operator.reach().covers(&token.namespace));
     let token = by_prefix("join token", &id, tokens, |token| &token.id)?;
     let act = operator
         .act(

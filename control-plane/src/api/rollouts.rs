@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::input::{NoParams, Params, Segment, revision};
 use super::sidecars::is_connected;
 use super::text;
+use crate::auth::Operator;
 use crate::core::Core;
 use crate::store::StoreError;
 use crate::store::sidecars::{Rollout, Sidecar};
@@ -54,6 +55,7 @@ pub(super) struct RolloutItem {
 
 pub(super) async fn one(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(asked): Segment,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<RolloutItem>, Problem> {
@@ -69,7 +71,10 @@ pub(super) async fn one(
         }
         .into());
     }
-    let rollout = core.store.rollout(wanted).await?;
+    let mut rollout = core.store.rollout(wanted).await?;
+    rollout
+        .sidecars
+        .retain(|sidecar| operator.reach().covers(&sidecar.namespace));
     Ok(Json(item(&core, &rollout)))
 }
 

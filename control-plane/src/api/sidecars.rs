@@ -109,13 +109,17 @@ pub(super) async fn list(
 }
 
 /// The one whose id it is, or begins with it.
-async fn find(core: &Core, id: &str) -> Result<Sidecar, Problem> {
+async fn find(core: &Core, operator: &Operator, id: &str) -> Result<Sidecar, Problem> {
     match core.store.sidecar(id).await {
-        Ok(sidecar) => return Ok(sidecar),
+        Ok(sidecar) => {
+            operator.reach().find(&sidecar.namespace, "sidecar", id)?;
+            return Ok(sidecar);
+        }
         Err(StoreError::NotFound { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let all = core.store.sidecars(None).await?;
+    let mut all = core.store.sidecars(None).await?;
+    all.retain(|sidecar| operator.reach().covers(&sidecar.namespace));
     Ok(by_prefix("sidecar", id, all, |sidecar| &sidecar.id)?)
 }
 
@@ -143,10 +147,11 @@ pub(super) fn by_prefix<T>(
 
 pub(super) async fn one(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(id): Segment,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<SidecarItem>, Problem> {
-    let sidecar = find(&core, &id).await?;
+    let sidecar = find(&core, &operator, &id).await?;
     Ok(Json(SidecarItem::new(&core, sidecar, 1)))
 }
 
@@ -158,7 +163,7 @@ pub(super) async fn revoke(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<SidecarItem>, Problem> {
     let by = operator.by(None)?;
-    let sidecar = find(&core, &id).await?;
+    let sidecar = find(&core, &operator, &id).await?;
     let details = json!({"sidecar": sidecar.id, "name": sidecar.facts.name});
     let act = operator
         .act("mesh.sidecar_revoke", &by, details)

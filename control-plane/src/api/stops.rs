@@ -12,9 +12,9 @@ use serde_json::json;
 use tools::id::{AgentId, SessionId, UpstreamName, UserId};
 
 use super::input::{Body, NoParams, Params, Segment, glob, namespace, prose};
-use super::sidecars::is_connected;
+use super::sidecars::{by_prefix, is_connected};
 use super::text;
-use crate::auth::Operator;
+use crate::auth::{Operator, Reach};
 use crate::core::Core;
 use crate::store::stops::{Stop, StopDraft, StopScope};
 
@@ -88,11 +88,26 @@ pub(super) struct Filter {
     all: bool,
 }
 
+/// The namespace that a stop is about; `None`: all.
+fn namespace_of<'s>(scope: &'s StopScope, within: Option<&'s str>) -> Option<&'s str> {
+    match scope {
+        StopScope::Namespace(name) => Some(name),
+        StopScope::All | StopScope::Agent(_) | StopScope::Session { .. } | StopScope::Upstream(_) => within,
+    }
+}
+
+/// A stop over everything holds in every namespace, so it is shown in each.
+fn is_shown(reach: &Reach, stop: &Stop) -> bool {
+    namespace_of(&stop.scope, stop.in_namespace.as_deref()).is_none_or(|namespace| reach.covers(namespace))
+}
+
 pub(super) async fn list(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Params(filter): Params<Filter>,
 ) -> Result<Json<Vec<StopItem>>, Problem> {
-    let stops = core.store.stops(filter.all).await?;
+    let mut stops = core.store.stops(filter.all).await?;
+    stops.retain(|stop| is_shown(operator.reach(), stop));
     Ok(Json(stops.into_iter().map(StopItem::new).collect()))
 }
 
@@ -171,9 +186,18 @@ pub(super) async fn create(
     Params(Wait { wait }): Params<Wait>,
     Body(new): Body<New>,
 ) -> Result<(StatusCode, Json<StopItem>), Problem> {
+    let scope = scope(&new)?;
+    let mut in_namespace = new.namespace.as_deref().map(namespace).transpose()?;
+    if operator.reach().namespaces().is_some() {
+        match (&scope, namespace_of(&scope, in_namespace.as_deref())) {
+            (StopScope::All, None) => operator.reach().everywhere()?,
+            (_, Some(namespace)) => operator.reach().act_in(namespace)?,
+            (_, None) => in_namespace = Some(operator.reach().choose(None, "")?),
+        }
+    }
     let draft = StopDraft {
-        scope: scope(&new)?,
-        in_namespace: new.namespace.as_deref().map(namespace).transpose()?,
+        scope,
+        in_namespace,
         reason: prose("reason", new.reason)?,
         by: operator.by(new.by.as_deref())?,
     };
@@ -198,12 +222,7 @@ pub(super) async fn create(
 
 /// On how many of how many connected sidecars the stop is in force, once it is on all of them or patience has ended.
 async fn applied(core: &Core, stop: &Stop) -> Result<(usize, usize), Problem> {
-    let namespace = match &stop.scope {
-        StopScope::Namespace(name) => Some(name.as_str()),
-        StopScope::All | StopScope::Agent(_) | StopScope::Session { .. } | StopScope::Upstream(_) => {
-            stop.in_namespace.as_deref()
-        }
-    };
+    let namespace = namespace_of(&stop.scope, stop.in_namespace.as_deref());
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         let sidecars = core.store.sidecars(namespace).await?;
@@ -231,6 +250,18 @@ pub(super) async fn lift(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<StopItem>, Problem> {
     let by = operator.by(None)?;
+    let id = if operator.reach().namespaces().is_some() {
+        let mut stops = core.store.stops(false).await?;
+        stops.retain(|stop| is_shown(operator.reach(), stop));
+        let stop = by_prefix("stop", &id, stops, |stop| &stop.id)?;
+        match namespace_of(&stop.scope, stop.in_namespace.as_deref()) {
+            Some(namespace) => operator.reach().act_in(namespace)?,
+            None => operator.reach().everywhere()?,
+        }
+        stop.id
+    } else {
+        id
+    };
     let act = operator.act("mesh.resume", &by, json!({"stop": id}));
     let stop = core.store.lift_stop(&id, &by, act).await?;
     tracing::warn!(stop = stop.id, %by, "an emergency stop was lifted");

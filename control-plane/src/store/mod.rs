@@ -1,7 +1,7 @@
 //! The truth of an installation: one trait, [`Store`], kept by Postgres in a fleet and by SQLite on one machine.
 //!
 //! Each concern has a file with its types and its part of the trait: [`desired`] (and [`catalogue`], [`corrections`]), [`approvals`], [`stops`],
-//! [`sidecars`], [`records`], [`keys`], [`quotas`].
+//! [`sidecars`], [`records`], [`keys`], [`operator_tokens`], [`quotas`].
 //!
 //! Every operation is one transaction. Transactions that meet another's lock in the wrong order or cannot be serialised are run again,
 //! a bounded number of times, inside the store. Locks are always taken in this order: `revision`, the sequence of stops, rows of
@@ -13,6 +13,7 @@ pub mod corrections;
 pub mod desired;
 mod error;
 pub mod keys;
+pub mod operator_tokens;
 pub mod postgres;
 pub mod quotas;
 pub mod records;
@@ -33,6 +34,7 @@ pub use self::{
     desired::{DesiredState, GrantsAndSettings, Policies},
     error::{EnrolRefusal, StoreError, StoreResult},
     keys::Keys,
+    operator_tokens::OperatorTokens,
     quotas::Quotas,
     records::Records,
     sidecars::Sidecars,
@@ -53,6 +55,7 @@ pub trait Store:
     + Sidecars
     + Records
     + Keys
+    + OperatorTokens
     + Quotas
 {
     /// What replicas poll, each 100 ms. An error means that no lease may be given.

@@ -73,6 +73,20 @@ async fn the_same_call_too_often_is_a_loop() {
 }
 
 #[tokio::test]
+async fn asking_about_the_same_call_too_often_is_only_warned_of() {
+    let rig = Rig::start("\n  - {tools: [\"*\"], action: allow}\n").await;
+    let ask = r#"{"tool":"Write","arguments":{"file_path":"/tmp/a","content":"b"}}"#;
+    for _ in 0..3 {
+        let (status, body) = rig.post("/decide", ask).await;
+        assert_eq!((status, body.get("warnings")), (200, None), "{body}");
+    }
+    let (status, body) = rig.post("/decide", ask).await;
+    assert_eq!(status, 200, "{body}");
+    let warning = body["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("more than 3 times in ten seconds"), "{body}");
+}
+
+#[tokio::test]
 async fn a_stop_ends_a_call_in_flight_and_denies_the_next() {
     let rig = Rig::start(RULES).await;
     let call = rig.post("/tool/notes.slow", "{}");

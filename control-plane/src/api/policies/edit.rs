@@ -7,14 +7,16 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use net::problem::Problem;
+use policy::Policy;
+use policy::document::PolicyKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::input::{self, Body, NoParams, Params, Segment};
 use super::super::refusal::internal;
 use super::document::{Belief, belief, parse, parse_one, sent};
-use super::view::etag;
-use crate::auth::Operator;
+use super::view::{etag, not_there};
+use crate::auth::{Operator, Role};
 use crate::core::Core;
 use crate::documents;
 use crate::store::desired::{Expected, PolicyOrigin, PolicyRow};
@@ -36,6 +38,8 @@ pub(in super::super) async fn put(
     let policy = parse_one(&name, &sent.text, &core.lists)?;
     let draft = documents::draft(&policy, &sent.text).map_err(|error| internal(&error))?;
     let present = present(&core, &name).await?;
+    may_change(&operator, present.as_ref())?;
+    may_write(&operator, &policy, &draft.namespaces)?;
     let expected = expected(&name, belief(&headers)?, present.as_ref())?;
     let change = if present.is_some() { "replace" } else { "create" };
     let act = edit(&operator, &by, &name, change, present.as_ref(), Some(&sent.text));
@@ -57,6 +61,7 @@ pub(in super::super) async fn remove(
 ) -> Result<Json<Value>, Problem> {
     let by = operator.by(None)?;
     let present = present(&core, &name).await?;
+    may_change(&operator, present.as_ref())?;
     let expected = match expected(&name, belief(&headers)?, present.as_ref())? {
         Expected::Absent => return Err(Problem::bad_request("If-None-Match makes no sense when removing")),
         other => other,
@@ -96,11 +101,13 @@ pub(in super::super) async fn rollback(
         return Err(StoreError::NotFound { what: "policy", id }.into());
     };
     let present = present(&core, &name).await?;
+    may_change(&operator, present.as_ref())?;
     let expected = expected(&name, belief(&headers)?, present.as_ref())?;
     changes_here(present.as_ref())?;
     // What was valid then need not be so now.
     let text = &wanted.row.document.text;
-    parse_one(&name, text, &core.lists)?;
+    let policy = parse_one(&name, text, &core.lists)?;
+    may_write(&operator, &policy, &wanted.row.document.namespaces)?;
     let change = format!("rollback to version {}", back.version);
     let act = edit(&operator, &by, &name, &change, present.as_ref(), Some(text));
     let row = core
@@ -120,6 +127,37 @@ pub(in super::super) async fn validate(
         .err()
         .unwrap_or_default();
     Ok(Json(json!({"valid": problems.is_empty(), "problems": problems})))
+}
+
+/// Whether an operator may change or remove what is there. What concerns none of its namespaces is not there for it.
+pub(super) fn may_change(operator: &Operator, present: Option<&PolicyRow>) -> Result<(), Problem> {
+    let Some(row) = present else { return Ok(()) };
+    let document = &row.document;
+    if !operator.reach().meets(&document.namespaces) {
+        return Err(not_there(document.name.clone()));
+    }
+    // What cannot be read could be a guardrail.
+    let is_standard =
+        Policy::from_sent(&document.body).is_ok_and(|policy| policy.kind == PolicyKind::Standard);
+    may_edit(operator, is_standard, &document.namespaces)
+}
+
+/// Whether an operator may put a policy in force.
+fn may_write(operator: &Operator, policy: &Policy, namespaces: &[String]) -> Result<(), Problem> {
+    may_edit(operator, policy.kind == PolicyKind::Standard, namespaces)
+}
+
+fn may_edit(operator: &Operator, is_standard: bool, namespaces: &[String]) -> Result<(), Problem> {
+    let role = if is_standard { Role::Editor } else { Role::Admin };
+    let acting = operator
+        .acting_as(role)
+        .map_err(|problem| Problem::forbidden(format!("a guardrail: {}", problem.detail())))?;
+    if acting.reach().contains(namespaces) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(
+        "the policy concerns namespaces beyond those of the credential; give it a `namespace` that names only those",
+    ))
 }
 
 async fn present(core: &Core, name: &str) -> Result<Option<PolicyRow>, Problem> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::super::input::{NoParams, Params, Segment};
 use super::super::{page, text};
+use crate::auth::Operator;
 use crate::core::Core;
 use crate::store::StoreError;
 use crate::store::desired::{OriginKind, PolicyOrigin, PolicyRow};
@@ -126,20 +127,28 @@ fn in_order(rows: Vec<PolicyRow>) -> Vec<Read> {
 
 pub(in super::super) async fn list(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
-    let read = in_order(core.store.policies().await?);
+    let mut rows = core.store.policies().await?;
+    rows.retain(|row| operator.reach().meets(&row.document.namespaces));
+    let read = in_order(rows);
     let items: Vec<Item<'_>> = read.iter().map(Read::item).collect();
     Ok(Json(items).into_response())
 }
 
 pub(in super::super) async fn one(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(name): Segment,
     Params(NoParams {}): Params<NoParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let read = Read::new(core.store.policy(&name).await?);
+    let row = core.store.policy(&name).await?;
+    if !operator.reach().meets(&row.document.namespaces) {
+        return Err(not_there(name));
+    }
+    let read = Read::new(row);
     let accepted = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok());
@@ -160,6 +169,11 @@ pub(in super::super) async fn one(
     Ok(response)
 }
 
+/// There is no policy of this name, or none that concerns the operator.
+pub(super) fn not_there(id: String) -> Problem {
+    StoreError::NotFound { what: "policy", id }.into()
+}
+
 /// A version as clients send it back in `If-Match`.
 pub(in super::super) fn etag(version: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
@@ -173,19 +187,17 @@ pub(in super::super) struct HistoryParams {
 
 pub(in super::super) async fn versions(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(name): Segment,
     Params(params): Params<HistoryParams>,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    let versions = core
+    let mut versions = core
         .store
         .policy_versions(&name, page::size(params.limit)?)
         .await?;
+    versions.retain(|version| operator.reach().meets(&version.row.document.namespaces));
     if versions.is_empty() {
-        return Err(StoreError::NotFound {
-            what: "policy",
-            id: name,
-        }
-        .into());
+        return Err(not_there(name));
     }
     let shown = versions.into_iter().map(|version| {
         let row = version.row;

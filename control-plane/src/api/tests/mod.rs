@@ -7,6 +7,8 @@ mod door;
 mod fleet;
 mod hostile;
 mod policies;
+mod providers;
+mod roles;
 mod tool_edits;
 mod tools;
 
@@ -172,9 +174,13 @@ impl World {
 
     /// A question that an agent's call asks.
     async fn asks(&self, agent: &str, tool: &str) -> String {
+        self.asks_in("default", agent, tool).await
+    }
+
+    async fn asks_in(&self, namespace: &str, agent: &str, tool: &str) -> String {
         let call = uuid::Uuid::now_v7().to_string();
         let draft = ApprovalDraft {
-            namespace: "default".to_owned(),
+            namespace: namespace.to_owned(),
             sidecar: "sidecar-1".to_owned(),
             call_id: call.clone(),
             binding: Binding {

@@ -33,7 +33,11 @@ pub(in super::super) async fn accept(
     Body(accept): Body<Accept>,
 ) -> Result<Json<Value>, Problem> {
     let by = operator.by(accept.by.as_deref())?;
-    let rows = core.store.tools(accept.namespace.as_deref()).await?;
+    let namespace = match (&accept.namespace, operator.reach().namespaces()) {
+        (named, Some(_)) => Some(operator.reach().choose(named.clone(), "")?),
+        (named, None) => named.clone(),
+    };
+    let rows = core.store.tools(namespace.as_deref()).await?;
     let chosen = choose(&accept, &rows)?;
     let namespace = only_namespace(&chosen)?;
     let mut accepted = Vec::new();

@@ -59,6 +59,9 @@ pub(super) async fn put(
     said: Said,
     belief: Belief,
 ) -> Result<Response, Problem> {
+    operator
+        .reach()
+        .find(&known.row.namespace, "tool", &known.row.name)?;
     let stored = known.correction.as_ref();
     if let Some(row) = stored
         && Said::stored(&row.correction.said).is_err()

@@ -19,7 +19,9 @@ use tools::targets::Targets;
 use super::super::input::{Body, NoParams, Params, Segment, glob, time};
 use super::super::refusal::internal;
 use super::super::tools::{all, catalogue, compiled};
+use super::item::namespace_of;
 use super::recorded;
+use crate::auth::Operator;
 use crate::core::Core;
 use crate::store::records::RecordFilter;
 
@@ -124,8 +126,13 @@ fn changed(set: &PolicySet, documents: &str, only: bool, lists: &Lists) -> Resul
 /// `POST /traces/replay`
 pub(in super::super) async fn replayed(
     State(core): State<Arc<Core>>,
-    Body(again): Body<Again>,
+    operator: Operator,
+    Body(mut again): Body<Again>,
 ) -> Result<Json<Value>, Problem> {
+    if operator.reach().namespaces().is_some() {
+        let namespace = operator.reach().choose(again.records.namespace.take(), "")?;
+        again.records.namespace = Some(namespace);
+    }
     let World { set, catalogue } = world(&core).await?;
     let set = changed(&set, &again.documents, again.only, &core.lists)?;
     let range = recorded::range(&core, again.records.filter()?, again.records.limit()?).await?;
@@ -147,10 +154,12 @@ pub(in super::super) async fn replayed(
 /// `GET /traces/{id}/why`
 pub(in super::super) async fn why(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(id): Segment,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, Problem> {
     let stored = core.store.record(&id).await?;
+    operator.reach().find(&namespace_of(&stored), "record", &id)?;
     let Some(call) = recorded::call(&stored) else {
         return Err(Problem::conflict(
             "policies decided nothing about this record: it is an act, or was refused before policies were asked",

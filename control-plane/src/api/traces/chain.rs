@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::super::input::{MAX_NUMBER, NoParams, Params};
 use super::super::{page, text};
+use crate::auth::Operator;
 use crate::core::Core;
 use crate::keys::hex;
 use crate::store::records::{ChainPosition, GapKind};
@@ -222,9 +223,12 @@ pub(in super::super) async fn checkpoints(
 
 pub(in super::super) async fn gaps(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    let gaps = core.store.gaps().await?.into_iter().map(|gap| {
+    let mut gaps = core.store.gaps().await?;
+    gaps.retain(|gap| operator.reach().covers(&gap.namespace));
+    let gaps = gaps.into_iter().map(|gap| {
         let mut shown = json!({
             "namespace": gap.namespace,
             "sidecar": gap.sidecar,

@@ -13,6 +13,13 @@ use crate::keys::hex;
 use crate::store::approvals::Approval;
 use crate::store::records::StoredRecord;
 
+/// The namespace of a record; of one that cannot be read, none.
+pub(super) fn namespace_of(stored: &StoredRecord) -> String {
+    Header::decode(&stored.header)
+        .map(|header| header.record.namespace)
+        .unwrap_or_default()
+}
+
 /// A record, or the question of a call that still waits.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]

@@ -12,6 +12,8 @@ use serde::Deserialize;
 use super::super::input::{NoParams, Params, Segment, glob, revision, time};
 use super::super::page;
 use super::TraceItem;
+use super::item::namespace_of;
+use crate::auth::Operator;
 use crate::core::Core;
 use crate::store::StoreError;
 use crate::store::approvals::{Approval, ApprovalFilter, ApprovalStatus};
@@ -155,14 +157,20 @@ pub(in super::super) async fn list(
 
 pub(in super::super) async fn one(
     State(core): State<Arc<Core>>,
+    operator: Operator,
     Segment(id): Segment,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Response, Problem> {
     match core.store.record(&id).await {
-        Ok(record) => Ok(Json(TraceItem::new(&record)).into_response()),
+        Ok(record) => {
+            operator.reach().find(&namespace_of(&record), "record", &id)?;
+            Ok(Json(TraceItem::new(&record)).into_response())
+        }
         Err(StoreError::NotFound { what, id }) => {
             let waiting = pending(&core, None, None).await?;
-            let found = waiting.iter().find(|approval| approval.asked.call_id == id);
+            let found = waiting.iter().find(|approval| {
+                approval.asked.call_id == id && operator.reach().covers(&approval.asked.namespace)
+            });
             match found {
                 Some(approval) => {
                     Ok(Json(TraceItem::pending(approval, core.primary.database_now())).into_response())

@@ -20,6 +20,7 @@ const START: &str = include_str!("../../../../migrations/postgres/0001_start.sql
 const CORRECTIONS: &str = include_str!("../../../../migrations/postgres/0002_corrections.sql");
 const ANSWERS: &str = include_str!("../../../../migrations/postgres/0003_answers.sql");
 const SCOPES: &str = include_str!("../../../../migrations/postgres/0004_scopes.sql");
+const OPERATOR_TOKENS: &str = include_str!("../../../../migrations/postgres/0005_operator_tokens.sql");
 /// Connections of one replica.
 const CONNECTIONS: u32 = 16;
 /// How long a connection attempt may take.
@@ -52,6 +53,7 @@ fn migrations() -> Migrator {
             ("corrections", CORRECTIONS),
             ("answers", ANSWERS),
             ("scopes", SCOPES),
+            ("operator_tokens", OPERATOR_TOKENS),
         ])
         .map(migration)
         .collect();

@@ -19,6 +19,7 @@ mod grants;
 mod ingest;
 mod join_tokens;
 mod keys;
+mod operator_tokens;
 mod policies;
 mod quotas;
 mod reading;

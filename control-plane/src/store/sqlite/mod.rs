@@ -17,6 +17,7 @@ const START: &str = include_str!("../../../../migrations/sqlite/0001_start.sql")
 const CORRECTIONS: &str = include_str!("../../../../migrations/sqlite/0002_corrections.sql");
 const ANSWERS: &str = include_str!("../../../../migrations/sqlite/0003_answers.sql");
 const SCOPES: &str = include_str!("../../../../migrations/sqlite/0004_scopes.sql");
+const OPERATOR_TOKENS: &str = include_str!("../../../../migrations/sqlite/0005_operator_tokens.sql");
 /// Connections that only read.
 const READERS: u32 = 4;
 
@@ -30,6 +31,7 @@ fn migrations() -> Migrator {
             ("corrections", CORRECTIONS),
             ("answers", ANSWERS),
             ("scopes", SCOPES),
+            ("operator_tokens", OPERATOR_TOKENS),
         ])
         .map(migration)
         .collect();

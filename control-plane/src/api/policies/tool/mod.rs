@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::input::{Body, Params};
 use super::document::belief;
+use super::edit::may_change;
 use super::view::etag;
 use crate::auth::Operator;
 use crate::core::Core;
@@ -106,7 +107,11 @@ pub(in super::super) async fn put_tool(
         if attempt > 0 {
             tokio::time::sleep(SETTLE).await;
         }
-        let tried = match plan(&core, &question, belief).await {
+        let planned = plan(&core, &question, belief).await;
+        if let Ok(plan) = &planned {
+            may_carry_out(&core, &operator, plan).await?;
+        }
+        let tried = match planned {
             Ok(plan) => commit(&core, &operator, &question, &plan)
                 .await
                 .map(|row| answer(&question, &plan, row.as_ref())),
@@ -119,6 +124,21 @@ pub(in super::super) async fn put_tool(
         }
     }
     Err(stale.unwrap_or_else(Problem::internal))
+}
+
+/// Whether the operator may change the policy that the plan changes. A new one would apply in every namespace.
+async fn may_carry_out(core: &Core, operator: &Operator, plan: &Plan) -> Result<(), Problem> {
+    if operator.reach().namespaces().is_none() || !plan.is_change() {
+        return Ok(());
+    }
+    if plan.creates() {
+        return operator.reach().everywhere();
+    }
+    let row = match &plan.policy {
+        Some(name) => Some(core.store.policy(name).await?),
+        None => None,
+    };
+    may_change(operator, row.as_ref())
 }
 
 fn answer(question: &Question, plan: &Plan, row: Option<&commit::Stored>) -> Response {
