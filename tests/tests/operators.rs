@@ -45,14 +45,21 @@ async fn operators_prove_who_they_are_at_every_replica_and_do_no_more_than_their
     let ci = two.with_token(made["token"].as_str().unwrap());
     let policy = json!({"text": POLICY.replace("rules", "namespace: team-a\nrules")});
     assert_eq!(status(&ci, Method::PUT, "/policies/everybody", policy).await, 201);
-    assert_eq!(status(&ci, Method::PUT, "/policies/everybody", json!({"text": POLICY})).await, 403);
-    assert_eq!(status(&ci, Method::POST, "/generation", json!({"reason": "x"})).await, 403);
-    assert_eq!(status(&ci, Method::GET, "/sidecars?namespace=team-b", json!({})).await, 403);
+    assert_eq!(
+        status(&ci, Method::PUT, "/policies/everybody", json!({"text": POLICY})).await,
+        403
+    );
+    assert_eq!(
+        status(&ci, Method::POST, "/generation", json!({"reason": "x"})).await,
+        403
+    );
+    assert_eq!(
+        status(&ci, Method::GET, "/sidecars?namespace=team-b", json!({})).await,
+        403
+    );
 
     // A person by the provider's token, known at both.
-    let claims = |audience: &str| {
-        json!({"iss": "https://id.example", "aud": audience, "exp": LATER, "sub": "ada", "roles": ["on-call"]})
-    };
+    let claims = |audience: &str| json!({"iss": "https://id.example", "aud": audience, "exp": LATER, "sub": "ada", "roles": ["on-call"]});
     for operator in [&one, &two] {
         let ada = operator.with_token(&key.token(&claims("toolgate-operators")));
         wait::until("the provider's keys are known", || async {
@@ -60,14 +67,25 @@ async fn operators_prove_who_they_are_at_every_replica_and_do_no_more_than_their
         })
         .await;
         let agent = operator.with_token(&key.token(&claims("toolgate")));
-        assert_eq!(status(&agent, Method::GET, "/policies", json!({})).await, 401, "an agent's audience");
+        assert_eq!(
+            status(&agent, Method::GET, "/policies", json!({})).await,
+            401,
+            "an agent's audience"
+        );
     }
     let ada = two.with_token(&key.token(&claims("toolgate-operators")));
     let stop = ada.post("/stops", json!({"scope": "agent:mad"})).await;
     assert_eq!(stop["by"], "ada");
     let path = format!("/stops/{}", stop["id"].as_str().unwrap());
-    assert_eq!(status(&ada, Method::DELETE, &path, json!({})).await, 403, "lifting is an admin's");
-    assert_eq!(status(&ada, Method::POST, "/stops", json!({"scope": "all", "by": "bob"})).await, 403);
+    assert_eq!(
+        status(&ada, Method::DELETE, &path, json!({})).await,
+        403,
+        "lifting is an admin's"
+    );
+    assert_eq!(
+        status(&ada, Method::POST, "/stops", json!({"scope": "all", "by": "bob"})).await,
+        403
+    );
 
     // The chain says who it was and how that was proven.
     let acts = one.get("/traces?kind=act&limit=100").await;
@@ -80,7 +98,8 @@ async fn operators_prove_who_they_are_at_every_replica_and_do_no_more_than_their
     assert!(text.contains("ada by https://id.example") && !text.contains(made["token"].as_str().unwrap()));
 
     // Revoked at one, it opens nothing at the other.
-    one.delete(&format!("/tokens/{}", made["id"].as_str().unwrap())).await;
+    one.delete(&format!("/tokens/{}", made["id"].as_str().unwrap()))
+        .await;
     assert_eq!(status(&ci, Method::GET, "/policies", json!({})).await, 401);
 
     // Neither a sidecar's credential nor an agent's opens anything.
@@ -101,16 +120,34 @@ async fn operators_prove_who_they_are_at_every_replica_and_do_no_more_than_their
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipelines_token_is_made_used_and_revoked_by_commands() {
     let up = Up::start("policies: []\n").await;
-    let made = up.toolgate(&["token", "create", "--name", "ci", "--role", "viewer", "--ttl", "1h"]).await;
+    let made = up
+        .toolgate(&[
+            "token", "create", "--name", "ci", "--role", "viewer", "--ttl", "1h",
+        ])
+        .await;
     assert_eq!(made.code, 0, "{made:?}");
     let token = made.stdout.trim();
     assert_eq!(up.toolgate(&["--token", token, "policy", "list"]).await.code, 0);
-    assert_eq!(up.toolgate(&["--token", token, "tools", "list"]).await.code, 0, "a path that agents have too");
-    let refused = up.toolgate(&["--token", token, "stop", "all", "--reason", "x"]).await;
+    assert_eq!(
+        up.toolgate(&["--token", token, "tools", "list"]).await.code,
+        0,
+        "a path that agents have too"
+    );
+    let refused = up
+        .toolgate(&["--token", token, "stop", "all", "--reason", "x"])
+        .await;
     assert_eq!(refused.code, 4, "{refused:?}");
-    assert!(refused.stderr.contains("this needs the role approver; the credential has viewer"), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("this needs the role approver; the credential has viewer"),
+        "{refused:?}"
+    );
     let listed = up.json(&["token", "list"]).await;
-    assert_eq!((&listed[0]["name"], &listed[0]["role"]), (&json!("ci"), &json!("viewer")));
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["role"]),
+        (&json!("ci"), &json!("viewer"))
+    );
     assert!(!listed.to_string().contains(token));
     let id = listed[0]["id"].as_str().unwrap();
     assert_eq!(up.toolgate(&["token", "revoke", id]).await.code, 0);
@@ -123,10 +160,18 @@ async fn every_start_warns_that_local_callers_are_operators() {
     let warnings = |up: &Up| up.process.log().matches("auth.loopback_operators is on").count();
     assert_eq!(warnings(&up), 1);
     let operator = up.operator();
-    let (status, _) = operator.try_send(operator.anonymous(Method::GET, "/policies")).await;
+    let (status, _) = operator
+        .try_send(operator.anonymous(Method::GET, "/policies"))
+        .await;
     assert_eq!(status, 200);
-    let forwarded = operator.anonymous(Method::GET, "/policies").header("X-Forwarded-For", "192.0.2.1");
-    assert_eq!(operator.try_send(forwarded).await.0, 200, "a header says nothing of the caller");
+    let forwarded = operator
+        .anonymous(Method::GET, "/policies")
+        .header("X-Forwarded-For", "192.0.2.1");
+    assert_eq!(
+        operator.try_send(forwarded).await.0,
+        200,
+        "a header says nothing of the caller"
+    );
     up.restart().await;
     up.ready().await;
     assert_eq!(warnings(&up), 2);

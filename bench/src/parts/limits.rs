@@ -52,7 +52,10 @@ pub async fn run(folder: &Path, extent: Extent, report: &mut Report) -> Result<(
         first += 1_000_000;
         let calls = outcome.latencies.total();
         if outcome.failed > 0 || calls == 0 {
-            return Err(unexpected(format!("{} calls under a limit failed", outcome.failed)));
+            return Err(unexpected(format!(
+                "{} calls under a limit failed",
+                outcome.failed
+            )));
         }
         let made = leases(&plane).await?.saturating_sub(before);
         let each_thousand = made as f64 * 1_000.0 / calls as f64;

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod chain;
+mod confined;
 mod corrections;
 mod door;
 mod fleet;
