@@ -4,8 +4,8 @@ pub mod calls;
 pub mod criterion;
 pub mod fleet;
 pub mod ingest;
-pub mod programs;
 pub mod limits;
+pub mod programs;
 pub mod start;
 pub mod verification;
 
