@@ -15,6 +15,7 @@ use tools::id::AgentId;
 use crate::agent::attended::Tasks;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
+use crate::agent::mcp::rounds::Rounds;
 use crate::agent::mcp::session::Sessions;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
@@ -153,6 +154,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         resource: settings::protected_resource(&config),
         operators,
         sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
+        rounds: Rounds::default(),
         hub: Hub::default(),
         calls: Calls::new(clock),
         tasks: Tasks::new(calls.clone()),
@@ -195,6 +197,7 @@ async fn end_idle_sessions(state: Arc<AgentState>) {
             () = tokio::time::sleep(SESSION_CHECK) => {
                 state.sessions.end_idle();
                 hub::sweep(&state);
+                state.rounds.sweep();
             }
         }
     }

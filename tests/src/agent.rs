@@ -64,8 +64,13 @@ impl Agent {
     }
 
     /// Opens a legacy session.
-    pub async fn connect(mut self) -> Self {
-        let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}});
+    pub async fn connect(self) -> Self {
+        self.connect_with(json!({})).await
+    }
+
+    /// Opens a legacy session of a client with these capabilities.
+    pub async fn connect_with(mut self, capabilities: Value) -> Self {
+        let params = json!({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": {"name": self.name, "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let response = self
             .request(Method::POST, "/mcp")
@@ -133,6 +138,39 @@ impl Agent {
             .iter()
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect()
+    }
+
+    /// A legacy request, whose questions are answered as `answer` says: a raw result for a method and its params. What was asked,
+    /// and the answer.
+    pub async fn answering(
+        &self,
+        method: &str,
+        params: Value,
+        answer: impl Fn(&str, &Value) -> Value,
+    ) -> (Vec<Value>, Value) {
+        let message = json!({"jsonrpc": "2.0", "id": 9, "method": method, "params": params});
+        let mut response = self.legacy(&message).send().await.unwrap();
+        let (mut text, mut seen, mut asked) = (String::new(), 0, Vec::new());
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            text.push_str(&String::from_utf8_lossy(&chunk));
+            let is_whole = serde_json::from_str::<Value>(&text).is_ok();
+            let end = text.rfind("\n\n").map_or(0, |end| end + 2);
+            let whole = if is_whole { text.as_str() } else { &text[..end] };
+            for found in messages(whole).into_iter().skip(seen) {
+                seen += 1;
+                let Some(method) = found["method"].as_str() else {
+                    return (asked, found);
+                };
+                if !found["id"].is_null() {
+                    let result = answer(method, &found["params"]);
+                    let reply = json!({"jsonrpc": "2.0", "id": found["id"], "result": result});
+                    let taken = self.legacy(&reply).send().await.unwrap();
+                    assert_eq!(taken.status(), 202);
+                }
+                asked.push(found);
+            }
+        }
+        panic!("the stream ended without an answer: {text}")
     }
 
     /// A legacy `tools/call`.

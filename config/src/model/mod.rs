@@ -26,7 +26,7 @@ pub use network::{Credentials, Drain, Listen, Tls};
 pub use openapi::{OpenApiService, named_by_file, named_by_url};
 pub use operators::{OperatorRole, Operators, RoleName};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
-pub use upstreams::{McpServer, Transport};
+pub use upstreams::{McpServer, ServerRequest, Transport};
 
 use crate::schema::{DatabaseUrl, Keys, Lists, Policies, StateFolder, VariableOnly, Whole, section};
 use crate::{RedisUrl, Secret};

@@ -26,10 +26,13 @@ section! {
         headers: BTreeMap<String, Secret> as Headers,
         /// Whether it is told which agent calls, in `_meta` of `tools/call`.
         forward_identity: bool = "false",
-        /// Whether agents share one connection. Default: by whether the server keeps state.
+        /// Whether agents share one connection. Default: a server over HTTP that begins a session has one connection for each
+        /// agent session; any other server has one connection, unless `server_requests` names what it may ask.
         share: Option<bool>,
+        /// What the server may ask agents for while it serves them; each question goes to the agent session that caused it,
+        /// and is recorded. Default: everything, but nothing with `share: true` or of a shared process; an empty list: nothing.
+        server_requests: Option<Vec<ServerRequest>>,
     }
-    planned { "server_requests" }
     check transport_fits
 }
 
@@ -45,11 +48,30 @@ choice! {
     }
 }
 
+choice! {
+    /// What a server may ask an agent for.
+    ServerRequest {
+        /// An answer of the agent's model (`sampling/createMessage`).
+        Sampling = "sampling",
+        /// An answer of the agent's user, by form or by URL (`elicitation/create`).
+        Elicitation = "elicitation",
+        /// The folders that the agent works in (`roots/list`).
+        Roots = "roots",
+    }
+}
+
 fn transport_fits(server: &McpServer, keys: &Keys<'_, '_>) {
     let (needed, foreign): (_, &[&str]) = match server.transport {
         Transport::Stdio => ("command", &["url", "headers"]),
         Transport::Sse | Transport::StreamableHttp => ("url", &["command", "args", "env"]),
     };
+    let asks = server.server_requests.as_ref().is_some_and(|asks| !asks.is_empty());
+    if server.share == Some(true) && asks {
+        keys.problem(
+            Some("server_requests"),
+            "server_requests needs a connection for each agent session; remove share: true, or the list".to_owned(),
+        );
+    }
     let transport = server.transport.as_str();
     if !keys.has(needed) {
         keys.problem(

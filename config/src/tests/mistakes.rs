@@ -70,6 +70,16 @@ fn what_is_not_built_yet_is_an_error_that_says_so() {
 }
 
 #[test]
+fn questions_of_a_server_need_a_connection_for_each_session() {
+    let server = "mcp_servers: [{name: a, transport: stdio, command: x, share: true, server_requests: ";
+    assert!(problems(&format!("{server}[roots]}}]"))[0].contains("remove share: true, or the list"));
+    assert!(problems(&format!("{server}[root]}}]"))[0].contains("did you mean \"roots\"?"));
+    let environment = std::iter::empty::<(&str, &str)>().collect();
+    let nothing = Config::parse("c.yaml", &format!("{server}[]}}]"), &environment);
+    assert!(nothing.is_ok(), "{nothing:?}");
+}
+
+#[test]
 fn values_out_of_range_are_told_with_the_range() {
     assert_eq!(
         problems("approval: {wait_seconds: 11}"),

@@ -27,7 +27,8 @@ impl Tasks {
         }
     }
 
-    fn go_on(&self, work: impl Future<Output = ()> + Send + 'static) {
+    /// Does this work beside everything else.
+    pub fn go_on(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn_on(work, &self.runtime);
     }
 }

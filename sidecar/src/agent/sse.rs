@@ -31,6 +31,16 @@ pub fn event(message: &[u8]) -> Bytes {
     Bytes::from(out)
 }
 
+/// An event with an id, by which a client resumes the stream behind it.
+pub fn numbered(id: &str, event: &[u8]) -> Bytes {
+    Bytes::from([b"id: ", id.as_bytes(), b"\n", event].concat())
+}
+
+/// An event without a message: it tells the id that a stream begins with, and when to resume it.
+pub fn primer(id: &str, retry: Duration) -> Bytes {
+    Bytes::from(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()))
+}
+
 /// A response that streams events.
 pub fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt as _;

@@ -10,6 +10,7 @@ use super::attended::Tasks;
 use super::caller::ProtectedResource;
 use super::calls::Calls;
 use super::mcp::hub::Hub;
+use super::mcp::rounds::Rounds;
 use super::mcp::session::Sessions;
 use super::names::Names;
 use crate::gate::{Gate, Session};
@@ -55,6 +56,8 @@ pub struct AgentState {
     pub operators: Option<OperatorCheck>,
     /// Legacy MCP sessions.
     pub sessions: Sessions,
+    /// What is kept between the rounds of modern agents' requests.
+    pub rounds: Rounds,
     /// Who hears what of upstreams' notifications.
     pub hub: Hub,
     /// Calls that were answered before they ended.

@@ -154,7 +154,7 @@ impl Gate {
     }
 
     /// What an approval of this call is bound to.
-    fn binding(&self, subject: &Subject<'_>) -> Result<Binding, Refusal> {
+    pub(super) fn binding(&self, subject: &Subject<'_>) -> Result<Binding, Refusal> {
         let Some(identity) = self.control.identity() else {
             return Err(Refusal::new(
                 Reason::ApprovalUnavailable,

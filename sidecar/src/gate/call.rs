@@ -11,12 +11,13 @@ use tools::json::{JsonError, JsonErrorKind, Node};
 use tools::model::Tool;
 
 use super::TraceContext;
+use super::continuation::Continuation;
 use super::flight::CancelCause;
 use super::refusal::Refusal;
 use super::verdict::Summary;
 use crate::agent::names::Names;
 use crate::identity::Identity;
-use crate::upstream::{UpstreamAnswer, UpstreamError};
+use crate::upstream::{Origin, UpstreamAnswer, UpstreamError};
 
 /// One call of a tool.
 pub struct CallRequest<'d> {
@@ -38,12 +39,16 @@ pub struct CallRequest<'d> {
     pub meta: Option<Node<'d>>,
     /// Further members of the request's params, as a raw object.
     pub extra: Option<Bytes>,
+    /// The right to go on with a call that needed input; the gate leaves one here when this call does.
+    pub continuation: Option<Box<Continuation>>,
     /// Its trace.
     pub trace: TraceContext,
     /// The caller's `tracestate`.
     pub tracestate: Option<String>,
     /// Cancelled when the caller no longer wants it.
     pub cancel: CancellationToken,
+    /// Whom it is forwarded for.
+    pub origin: Option<Arc<Origin>>,
     /// Where the upstream's progress goes.
     pub progress: Option<mpsc::Sender<Bytes>>,
     /// How long to wait for people.
@@ -176,6 +181,10 @@ pub struct CallReport {
     pub summary: Summary,
     /// The approval it ran under, or waits for.
     pub approval: Option<String>,
+    /// The upstream that it was for.
+    pub upstream: Option<String>,
+    /// The right to go on with it, where it needs input.
+    pub continuation: Option<Box<Continuation>>,
     /// From its arrival at the gate to its end.
     pub latency: Duration,
     /// Its end.

@@ -28,6 +28,8 @@ pub(super) enum Basis {
     Allowed(Allowed),
     /// A person.
     Claimed(Claimed),
+    /// A person, in an earlier round of the same call.
+    Continued,
 }
 
 /// A call that may be forwarded: its intent is in the spool, it is registered as in flight, and stops, lease and decision
@@ -77,7 +79,7 @@ impl Gate {
         let view = self.view();
         self.is_unchanged(subject)?;
         let must_decide = match &basis {
-            Basis::Claimed(_) => true,
+            Basis::Claimed(_) | Basis::Continued => true,
             // A grant may have ended since.
             Basis::Allowed(_) => view.revision != decided_at || trail.summary.grant.is_some(),
         };
@@ -174,6 +176,7 @@ impl Gate {
             traceparent: Some(trail.trace.traceparent()),
             tracestate: request.tracestate.take(),
             identity: forwarded_identity(subject),
+            origin: request.origin.take(),
             progress: request.progress.take(),
             cancel: permit.registered.flight.cancel_token().clone(),
             timeout: None,
@@ -185,8 +188,8 @@ impl Gate {
 /// Whether what was decided now still lets the call run. A person's approval covers `human_approval`; nothing covers `deny`.
 fn still_holds(basis: &Basis, decision: &Decision, subject: &Subject<'_>) -> Result<(), Refusal> {
     match (decision.action, basis) {
-        (Action::Allow, Basis::Allowed(_) | Basis::Claimed(_))
-        | (Action::HumanApproval, Basis::Claimed(_)) => Ok(()),
+        (Action::Allow, Basis::Allowed(_) | Basis::Claimed(_) | Basis::Continued)
+        | (Action::HumanApproval, Basis::Claimed(_) | Basis::Continued) => Ok(()),
         (Action::HumanApproval, Basis::Allowed(_)) => Err(Refusal::new(
             Reason::Policy,
             format!(
@@ -194,7 +197,9 @@ fn still_holds(basis: &Basis, decision: &Decision, subject: &Subject<'_>) -> Res
                 subject.tool.name
             ),
         )),
-        (Action::Deny, Basis::Allowed(_) | Basis::Claimed(_)) => Err(denial(decision, subject)),
+        (Action::Deny, Basis::Allowed(_) | Basis::Claimed(_) | Basis::Continued) => {
+            Err(denial(decision, subject))
+        }
     }
 }
 

@@ -5,9 +5,11 @@
 
 mod approve;
 mod ask;
+mod asked;
 mod bounds;
 mod call;
 mod checks;
+mod continuation;
 mod flight;
 mod forward;
 mod limits;
@@ -36,9 +38,11 @@ use tools::id::Namespace;
 use tools::model::Tool;
 
 pub use ask::{AskReport, AskRequest};
+pub use asked::{AskedAgent, OpenQuestion};
 pub use call::{
     Arguments, CallReport, CallRequest, End, OtherRequest, Patience, PendingApproval, Session, Unreadable,
 };
+pub use continuation::Continuation;
 pub use flight::CancelCause;
 pub use listing::{ChangedLists, Changes};
 pub use loops::{LoopDetector, LoopKey};

@@ -11,7 +11,7 @@ use super::Gate;
 use super::bounds;
 use super::call::{CallReport, CallRequest, End};
 use super::flight::CancelCause;
-use super::forward::Basis;
+use super::forward::{Basis, Permit};
 use super::refusal::Refusal;
 use super::subject::{Judged, Parked, Subject};
 use super::trail::{Ending, Trail};
@@ -38,12 +38,16 @@ impl Gate {
     pub async fn call(&self, mut request: CallRequest<'_>) -> CallReport {
         let namespace = self.namespace();
         let mut trail = Trail::of_call(&self.clock, &namespace, &request);
-        let end = match self.pass(&mut request, &mut trail).await {
+        let passed = match request.continuation.take() {
+            None => self.pass(&mut request, &mut trail).await,
+            Some(continuation) => Box::pin(self.go_on(*continuation, &mut request, &mut trail)).await,
+        };
+        let end = match passed {
             Ok(end) => end,
             Err(Stopped::Cancelled) => End::Cancelled(CancelCause::Client),
             Err(Stopped::Refused(refusal)) => End::Refused(refusal),
         };
-        self.report(trail, end, &request)
+        self.report(trail, end, &mut request)
     }
 
     /// The order of the gate. A step that fails ends the way with a refusal; only the last ones can forward.
@@ -85,6 +89,7 @@ impl Gate {
         self.intend(trail, is_plain_read).await?;
         let parked = Parked::new(&subject, request.body);
         let registered = self.in_flight.register(parked, request.cancel.clone());
+        let is_claimed = approved.is_ok();
         let basis = match approved {
             Err(allowed) => Basis::Allowed(allowed),
             Ok(approved) => Basis::Claimed(Box::pin(self.claim(approved, trail)).await?),
@@ -95,20 +100,36 @@ impl Gate {
         }
 
         reserved.spend();
-        let (answer, took) = self.forward(&permit, &subject, request, trail).await;
+        Ok(self.run(&permit, &subject, request, trail, is_claimed).await)
+    }
+
+    /// Forwards the call, and says how it ended.
+    pub(super) async fn run(
+        &self,
+        permit: &Permit,
+        subject: &Subject<'_>,
+        request: &mut CallRequest<'_>,
+        trail: &mut Trail,
+        is_claimed: bool,
+    ) -> End {
+        let takes_rounds = request.origin.as_ref().is_some_and(|origin| origin.takes_rounds);
+        let (answer, took) = self.forward(permit, subject, request, trail).await;
         trail.forwarded(took);
-        Ok(match answer {
+        match answer {
             Ok(answer) => {
                 trail.record.exit_code = answer.exit_code;
+                if takes_rounds {
+                    request.continuation = self.continuation(subject, &answer, is_claimed).map(Box::new);
+                }
                 End::Answered(answer)
             }
             Err(UpstreamError::Cancelled { .. }) => End::Cancelled(permit.registered().flight.cause()),
             Err(error) => End::Failed(error),
-        })
+        }
     }
 
     /// Lookup: what the agent means by the name. A name that nothing here has is recognised too, and not served.
-    fn recognise<'d>(
+    pub(super) fn recognise<'d>(
         &self,
         request: &CallRequest<'d>,
         arguments: Option<Node<'d>>,
@@ -138,7 +159,7 @@ impl Gate {
     }
 
     /// Writes the record, counts, and says how it ended.
-    fn report(&self, trail: Trail, end: End, request: &CallRequest<'_>) -> CallReport {
+    fn report(&self, trail: Trail, end: End, request: &mut CallRequest<'_>) -> CallReport {
         let ending = ending(&end);
         let latency = trail.elapsed();
         let tool = trail.record.tool.as_deref().unwrap_or(request.tool).to_owned();
@@ -150,6 +171,8 @@ impl Gate {
             tool,
             summary: trail.summary.clone(),
             approval,
+            upstream: trail.record.upstream.clone(),
+            continuation: request.continuation.take(),
             latency,
             end,
         };
@@ -174,7 +197,7 @@ impl Gate {
     }
 }
 
-fn unknown_tool(name: &str) -> Refusal {
+pub(super) fn unknown_tool(name: &str) -> Refusal {
     let shown: String = name
         .chars()
         .filter(|character| !character.is_control())

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tools::fingerprint::Fingerprint;
 use tools::program::ProgramCall;
 
+use super::Origin;
 use super::mcp::{Era, scan};
 
 /// One request to forward: a `tools/call`, or another that was decided about.
@@ -36,6 +37,8 @@ pub struct UpstreamRequest {
     pub tracestate: Option<String>,
     /// The caller's verified identity; sent only to upstreams with `forward_identity`.
     pub identity: Option<ForwardedIdentity>,
+    /// Whom it is forwarded for; without it the request goes over the connection that all share, and nobody can be asked.
+    pub origin: Option<Arc<Origin>>,
     /// Where progress goes, when the client asked for it: the raw `params` of each `notifications/progress`, in order.
     ///
     /// They carry the sidecar's own token; [`with_progress_token`](super::with_progress_token) puts the client's back.

@@ -36,6 +36,8 @@ pub struct Offers {
     pub completions: bool,
     /// It sends log messages.
     pub logging: bool,
+    /// It runs calls of tools as tasks.
+    pub tasks: bool,
 }
 
 /// All pages of an upstream's lists, in its order.

@@ -3,6 +3,7 @@
 //! [`Upstreams`] owns one supervised connection per configured upstream. [`Upstream::call`] forwards one call and
 //! passes the answer on as the raw bytes that came back; [`Upstream::catalogue`] is what the upstream declared.
 
+mod asks;
 mod beside;
 mod call;
 mod catalogue;
@@ -10,6 +11,7 @@ mod error;
 mod group;
 mod notice;
 mod openapi;
+mod origin;
 mod retry;
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -20,6 +22,7 @@ mod upstreams;
 pub mod cli;
 pub mod mcp;
 
+pub use asks::Asks;
 pub use call::{AnswerKind, ForwardedIdentity, UpstreamAnswer, UpstreamRequest};
 pub use catalogue::{DeclaredCatalogue, DeclaredEntry, DeclaredTool, Offers};
 pub use cli::{CliSpec, CliUpstream};
@@ -28,6 +31,7 @@ pub use mcp::Era;
 pub use mcp::progress::with_progress_token;
 pub use notice::Notice;
 pub use openapi::{DocumentPlace, OpenApiSpec};
+pub use origin::{Client, Origin, Party, Question, Reply};
 pub use retry::RetryPolicy;
 pub use spec::{HttpSpec, SourceSpec, SpecError, StdioSpec, TransportSpec, UpstreamLimits, UpstreamSpec};
 pub use state::{Connection, UpstreamState};

@@ -1,5 +1,7 @@
 //! What an upstream says that answers no request.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 /// A notification that agents may want to hear of, with its raw `params`.
@@ -9,6 +11,13 @@ pub enum Notice {
     ResourceUpdated(Bytes),
     /// `notifications/message`
     Log(Bytes),
+    /// Any other: it is for the one agent whose request or session it belongs to.
+    Other {
+        /// The method.
+        method: Arc<str>,
+        /// Its params; empty where there are none.
+        params: Bytes,
+    },
 }
 
 impl Notice {
@@ -17,7 +26,18 @@ impl Notice {
         match method {
             "notifications/resources/updated" => Some(Self::ResourceUpdated(params.clone())),
             "notifications/message" => Some(Self::Log(params.clone())),
-            _ => None,
+            // What is between an upstream and the sidecar.
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/progress"
+            | "notifications/cancelled"
+            | "notifications/initialized"
+            | "notifications/subscriptions/acknowledged" => None,
+            other => Some(Self::Other {
+                method: other.into(),
+                params: params.clone(),
+            }),
         }
     }
 }

@@ -94,6 +94,7 @@ impl Scripted {
                 prompts: true,
                 completions: true,
                 logging: true,
+                tasks: false,
             },
             resources: entries(resources, "uri"),
             templates: entries(templates, "uriTemplate"),

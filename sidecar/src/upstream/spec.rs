@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use config::model::Transport;
 
+use super::Asks;
 use super::cli::CliSpec;
 use super::openapi::OpenApiSpec;
 use super::retry::RetryPolicy;
@@ -74,6 +75,10 @@ pub struct UpstreamSpec {
     pub transport: TransportSpec,
     /// Whether calls carry the verified agent and user in `_meta`.
     pub forward_identity: bool,
+    /// Whether agents share one connection; `None`: by whether the upstream keeps state.
+    pub share: Option<bool>,
+    /// What it may ask agents for; `None`: everything, where they do not share a connection.
+    pub asks: Option<Asks>,
     /// Bounds of its messages and calls.
     pub limits: UpstreamLimits,
     /// When a connection is tried again.
@@ -112,11 +117,39 @@ impl UpstreamSpec {
             name: server.name.as_str().into(),
             transport,
             forward_identity: server.forward_identity,
+            share: server.share,
+            asks: server.server_requests.as_deref().map(Asks::of),
             limits: UpstreamLimits {
                 message_bytes,
                 ..UpstreamLimits::default()
             },
             retry: RetryPolicy::default(),
+        }
+    }
+}
+
+impl UpstreamSpec {
+    /// What the upstream may ask agents for: nothing where its connection is certain to be everybody's.
+    pub(super) fn asks(&self) -> Asks {
+        let is_shared = match (self.share, &self.transport) {
+            (Some(is_shared), _) => is_shared,
+            (None, TransportSpec::Stdio(_)) => self.asks.is_none(),
+            (None, TransportSpec::Sse(_) | TransportSpec::StreamableHttp(_)) => false,
+        };
+        if is_shared {
+            return Asks::default();
+        }
+        self.asks.unwrap_or(Asks::ALL)
+    }
+
+    /// Whether agents share one connection; `has_session`: the upstream has begun a session with us.
+    pub(super) fn is_shared(&self, has_session: bool) -> bool {
+        match (self.share, &self.transport) {
+            (Some(is_shared), _) => is_shared,
+            (None, TransportSpec::Stdio(_)) => self.asks.unwrap_or_default() == Asks::default(),
+            (None, TransportSpec::StreamableHttp(_)) => !has_session,
+            // Each connection is a session.
+            (None, TransportSpec::Sse(_)) => false,
         }
     }
 }

@@ -13,7 +13,8 @@ use super::cli::CliUpstream;
 use super::mcp::McpUpstream;
 use super::openapi::{Claims, OpenApiUpstream};
 use super::{
-    DeclaredCatalogue, Notice, SourceSpec, UpstreamAnswer, UpstreamError, UpstreamRequest, UpstreamState,
+    Asks, DeclaredCatalogue, Notice, Party, SourceSpec, UpstreamAnswer, UpstreamError, UpstreamRequest,
+    UpstreamState,
 };
 
 /// The first descriptor beyond standard input, output and error.
@@ -83,6 +84,60 @@ impl Upstream {
             Kind::Cli(_) => {}
             #[cfg(test)]
             Kind::Scripted(scripted) => scripted.forgotten.lock().unwrap().push(uri.to_owned()),
+        }
+    }
+
+    /// Whether a request of any agent goes over one connection.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.is_shared(),
+            Kind::OpenApi(_) | Kind::Cli(_) => true,
+            #[cfg(test)]
+            Kind::Scripted(_) => true,
+        }
+    }
+
+    /// What it may ask agents for.
+    #[must_use]
+    pub fn asks(&self) -> Asks {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.asks(),
+            Kind::OpenApi(_) | Kind::Cli(_) => Asks::default(),
+            #[cfg(test)]
+            Kind::Scripted(_) => Asks::ALL,
+        }
+    }
+
+    /// Whether it may ask an agent by requests of its own, as legacy upstreams do.
+    #[must_use]
+    pub fn asks_by_requests(&self) -> bool {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.asks_by_requests(),
+            Kind::OpenApi(_) | Kind::Cli(_) => false,
+            #[cfg(test)]
+            Kind::Scripted(_) => false,
+        }
+    }
+
+    /// Tells it, over the connections of this party, that the party's roots have changed.
+    pub fn tell_of_roots(&self, party: &Party) {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.tell_of_roots(party),
+            Kind::OpenApi(_) | Kind::Cli(_) => {}
+            #[cfg(test)]
+            Kind::Scripted(_) => {}
+        }
+    }
+
+    /// How many connections there are of one agent session each.
+    #[must_use]
+    pub fn own_connections(&self) -> usize {
+        match &self.kind {
+            Kind::Mcp(upstream) => upstream.own_connections(),
+            Kind::OpenApi(_) | Kind::Cli(_) => 0,
+            #[cfg(test)]
+            Kind::Scripted(_) => 0,
         }
     }
 

@@ -12,6 +12,7 @@
 mod fixture;
 mod http;
 mod limits;
+mod misbehaviour;
 mod sse;
 mod stdio;
 mod support;

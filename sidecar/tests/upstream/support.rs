@@ -34,6 +34,8 @@ pub fn spec(transport: TransportSpec) -> UpstreamSpec {
         name: "fixture".into(),
         transport,
         forward_identity: false,
+        share: None,
+        asks: None,
         limits: limits(),
         retry: quick(),
     }

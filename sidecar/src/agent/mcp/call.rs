@@ -4,27 +4,30 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::json::{JsonError, Kind, Node};
 
 use super::answer;
+use super::call_stream::Opening;
+use super::client;
 use super::denial;
 use super::envelope;
 use super::error::ProtocolError;
 use super::modern;
+use super::request;
+use super::rounds;
+use super::route;
 use super::serve::{Answer, Exchange};
 use super::splice;
-use super::stream::Opening;
+use super::tasks;
 use super::version;
 use crate::agent::state::{self, AgentState};
 use crate::gate::{Arguments, CallReport, CallRequest, CancelCause, End, Patience, TraceContext, Unreadable};
 use crate::identity::Identity;
-use crate::upstream::mcp::scan;
+use crate::upstream::mcp::rounds::wants_input;
 use crate::upstream::{AnswerKind, Era, UpstreamAnswer};
 
-/// Progress notifications that wait for a slow client; more are dropped.
-const PROGRESS_ROOM: usize = 64;
 /// What a client that cancelled is told, if it still listens.
 const CANCELLED_CODE: i32 = -32800;
 
@@ -44,7 +47,9 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
         return exchange.error(&error);
     }
     let meta = version::meta(Some(params));
-    let (progress, open) = open_stream(open, progress_token(meta));
+    let trace = TraceContext::begin(trace_member(exchange.headers, meta, "traceparent").as_deref());
+    let line = client::line(exchange, open, progress_token(meta), &trace);
+    let again = rounds::taken(exchange);
     let request = CallRequest {
         identity: exchange.identity.clone(),
         session: exchange.call_session(),
@@ -54,22 +59,42 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
         arguments: arguments(given, exchange.state.limits.argument_bytes),
         body: exchange.body,
         meta,
-        extra: extra(exchange.body, params),
-        trace: TraceContext::begin(trace_member(exchange.headers, meta, "traceparent").as_deref()),
+        extra: match &again {
+            Some(again) => Some(Bytes::from(again.params(params.raw()))),
+            None => extra(exchange.body, params),
+        },
+        continuation: again.map(|again| again.continuation),
+        trace,
         tracestate: trace_member(exchange.headers, meta, "tracestate"),
         cancel: exchange.cancel.clone(),
-        progress,
+        origin: line.origin,
+        progress: line.progress,
         patience: Patience {
             wait: Some(exchange.state.gate.approval_wait()),
-            on_pending: open.map(|open| -> Box<dyn FnOnce(_) + Send> {
-                Box::new(move |_| {
-                    let _ = open.send(Opening { progress: None });
-                })
-            }),
+            on_pending: line.on_pending,
         },
     };
     let report = exchange.state.gate.call(request).await;
-    render(exchange, &report, &name)
+    render(exchange, report, &name)
+}
+
+/// Whether the upstream of a request may ask its agent by requests of its own.
+pub(super) fn asks_by_requests(exchange: &Exchange<'_>, method: &str) -> bool {
+    let text = |key| request::text(exchange.params, key);
+    let upstream = match method {
+        "tools/call" => text("name")
+            .and_then(|name| exchange.state.gate.lookup(&exchange.state.names, &name))
+            .and_then(|tool| tool.upstream.clone()),
+        "prompts/get" => text("name")
+            .and_then(|name| route::prompt(exchange.state, &name))
+            .map(|route| route.upstream),
+        _ => text("uri")
+            .and_then(|uri| route::resource(exchange.state, &uri))
+            .map(|route| route.upstream),
+    };
+    upstream
+        .and_then(|name| exchange.state.gate.upstreams().get(name.as_str()))
+        .is_some_and(|upstream| upstream.asks_by_requests())
 }
 
 /// The client's progress token, as raw JSON.
@@ -77,24 +102,6 @@ pub(super) fn progress_token(meta: Option<Node<'_>>) -> Option<Bytes> {
     meta.and_then(|meta| meta.get("progressToken"))
         .filter(|token| matches!(token.kind(), Kind::String | Kind::Number))
         .map(|token| Bytes::copy_from_slice(token.raw()))
-}
-
-/// A client that asked for progress gets a stream at once; others when the call waits for a person.
-pub(super) fn open_stream(
-    open: Option<oneshot::Sender<Opening>>,
-    token: Option<Bytes>,
-) -> (Option<mpsc::Sender<Bytes>>, Option<oneshot::Sender<Opening>>) {
-    match (open, token) {
-        (Some(open), Some(token)) => {
-            let (sender, receiver) = mpsc::channel(PROGRESS_ROOM);
-            let opening = Opening {
-                progress: Some((receiver, token)),
-            };
-            let is_open = open.send(opening).is_ok();
-            (is_open.then_some(sender), None)
-        }
-        (open, _) => (None, open),
-    }
 }
 
 pub(super) fn arguments(given: Option<Node<'_>>, limit: usize) -> Arguments<'_> {
@@ -147,9 +154,11 @@ pub(super) async fn unreadable(
         body,
         meta: None,
         extra: None,
+        continuation: None,
         trace: TraceContext::begin(trace_member(headers, None, "traceparent").as_deref()),
         tracestate: None,
         cancel,
+        origin: None,
         progress: None,
         patience: Patience::none(),
     };
@@ -166,8 +175,20 @@ pub(super) async fn unreadable(
     }
 }
 
-fn render(exchange: &Exchange<'_>, report: &CallReport, name: &str) -> Answer {
-    match &report.end {
+fn render(exchange: &Exchange<'_>, mut report: CallReport, name: &str) -> Answer {
+    let continuation = report.continuation.take();
+    let report = &report;
+    tasks::note(exchange, report);
+    match (&report.end, continuation) {
+        (End::Answered(upstream), Some(continuation)) => {
+            rounds::passed_on(exchange, report.upstream.as_deref(), upstream, continuation)
+        }
+        (end, _) => render_whole(exchange, report, end, name),
+    }
+}
+
+fn render_whole(exchange: &Exchange<'_>, report: &CallReport, end: &End, name: &str) -> Answer {
+    match end {
         End::Answered(upstream) => answered(exchange, upstream),
         End::Failed(error) => {
             let text = format!("The call was allowed and has no answer: {error}");
@@ -206,8 +227,4 @@ fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer) -> Answer {
         }
         AnswerKind::Result => exchange.result(&upstream.raw),
     }
-}
-
-pub(super) fn wants_input(result: &[u8]) -> bool {
-    scan::member(result, "resultType").is_some_and(|value| value != b"\"complete\"")
 }

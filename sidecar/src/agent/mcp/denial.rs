@@ -165,6 +165,8 @@ mod tests {
                 ..Summary::default()
             },
             approval: approval.map(str::to_owned),
+            upstream: None,
+            continuation: None,
             latency: Duration::ZERO,
             end: End::Refused(Refusal::new(Reason::Policy, "")),
         }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use tools::json::{Document, JsonError, JsonErrorKind, Kind, Limits, Node};
 
+use crate::upstream::AnswerKind;
 use crate::upstream::mcp::scan;
 
 /// Levels of nesting around the arguments of a call: the message and its params.
@@ -52,8 +53,15 @@ pub enum Message<'d> {
         /// With which parameters.
         params: Option<Node<'d>>,
     },
-    /// An answer to a request of ours; there are none yet.
-    Response,
+    /// An answer to a request of ours.
+    Response {
+        /// The request's id, as its exact JSON text.
+        id: &'d [u8],
+        /// Whether it is a result or an error.
+        kind: AnswerKind,
+        /// The member `result` or `error`.
+        raw: &'d [u8],
+    },
 }
 
 /// Why a message has no envelope that can be answered as asked.
@@ -91,14 +99,16 @@ pub fn read(root: Node<'_>) -> Result<Message<'_>, EnvelopeError> {
             return Err(EnvelopeError::Invalid("the message must be an object"));
         }
     }
-    let (mut id, mut method, mut params, mut version, mut answers) = (None, None, None, false, false);
+    let (mut id, mut method, mut params, mut version) = (None, None, None, false);
+    let (mut result, mut error) = (None, None);
     for (key, value) in root.members() {
         match key.as_ref() {
             "jsonrpc" => version = value.as_str().as_deref() == Some("2.0"),
             "id" => id = Some(value),
             "method" => method = Some(value),
             "params" => params = Some(value),
-            "result" | "error" => answers = true,
+            "result" => result = Some(value),
+            "error" => error = Some(value),
             _ => {}
         }
     }
@@ -106,11 +116,21 @@ pub fn read(root: Node<'_>) -> Result<Message<'_>, EnvelopeError> {
         return Err(EnvelopeError::Invalid("\"jsonrpc\" must be \"2.0\""));
     }
     let Some(method) = method else {
-        return if answers {
-            Ok(Message::Response)
-        } else {
-            Err(EnvelopeError::Invalid("\"method\" is missing"))
+        let (kind, raw) = match (result, error) {
+            (Some(result), None) => (AnswerKind::Result, result.raw()),
+            (None, Some(error)) => (AnswerKind::Error, error.raw()),
+            (None, None) => return Err(EnvelopeError::Invalid("\"method\" is missing")),
+            (Some(_), Some(_)) => {
+                return Err(EnvelopeError::Invalid(
+                    "an answer is a result or an error, not both",
+                ));
+            }
         };
+        return Ok(Message::Response {
+            id: id.map_or(b"null", Node::raw),
+            kind,
+            raw,
+        });
     };
     let method = method
         .as_str()
@@ -202,7 +222,14 @@ mod tests {
             Message::Notification { .. }
         ));
         let document = parsed(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        assert!(matches!(read(document.root()).unwrap(), Message::Response));
+        assert!(matches!(
+            read(document.root()).unwrap(),
+            Message::Response {
+                id: b"1",
+                kind: AnswerKind::Result,
+                raw: b"{}"
+            }
+        ));
     }
 
     #[test]

@@ -176,13 +176,17 @@ impl Hub {
         unheard
     }
 
-    /// Brings one notification of an upstream to those who may hear it.
-    pub(super) fn tell(&self, gate: &Gate, upstream: &str, notice: &Notice) {
+    /// Brings one notification of an upstream to those who may hear it; what came for one client alone, to `only` that one.
+    pub(super) fn tell(&self, gate: &Gate, upstream: &str, notice: &Notice, only: Option<&Arc<Mailbox>>) {
         let told = match notice {
             Notice::ResourceUpdated(params) => self.of_update(upstream, params),
             Notice::Log(params) => self.of_log(upstream, params),
+            Notice::Other { .. } => Vec::new(),
         };
-        for (listener, message) in told {
+        let concerned = told
+            .into_iter()
+            .filter(|(listener, _)| only.is_none_or(|only| is_of(listener, only)));
+        for (listener, message) in concerned {
             if let Some(mailbox) = listener.mailbox.upgrade()
                 && gate.may_ask(&listener.identity, &listener.subject)
             {
@@ -260,7 +264,7 @@ pub(crate) fn follow(
     async move {
         loop {
             match notices.recv().await {
-                Ok(notice) => state.hub.tell(&state.gate, &name, &notice),
+                Ok(notice) => state.hub.tell(&state.gate, &name, &notice, None),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(
                         upstream = name,

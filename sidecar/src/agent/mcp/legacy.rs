@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
-use tools::json::Node;
+use tools::json::{Kind, Node};
 
 use super::envelope::RequestId;
 use super::error::ProtocolError;
 use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::Session;
 use super::version::{Legacy, SUPPORTED, VERSION_HEADER};
-use super::{answer, offers};
+use super::{answer, client, offers};
 use crate::agent::state::AgentState;
 use crate::identity::Identity;
+use crate::upstream::Reply;
 
 /// `initialize`: agrees on a revision and begins a session.
 pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
@@ -27,7 +29,18 @@ pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
         ));
     };
     let version = Legacy::parse(&asked).unwrap_or(Legacy::NEWEST);
-    let session = match exchange.state.sessions.begin(exchange.identity, version) {
+    let capabilities = exchange
+        .params
+        .and_then(|params| params.get("capabilities"))
+        .filter(|capabilities| capabilities.kind() == Kind::Object)
+        .map_or(Bytes::from_static(b"{}"), |capabilities| {
+            Bytes::copy_from_slice(capabilities.raw())
+        });
+    let begun = exchange
+        .state
+        .sessions
+        .begin(exchange.identity, version, capabilities);
+    let session = match begun {
         Ok(session) => session,
         Err(error) => {
             return exchange.error(&ProtocolError::refused(
@@ -36,6 +49,11 @@ pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
             ));
         }
     };
+    session.belongs(client::origin_of_session(
+        exchange.state,
+        &session,
+        exchange.identity,
+    ));
     let result = json!({
         "protocolVersion": version.as_str(),
         "capabilities": offers::capabilities(exchange.state.gate.registry(), false),
@@ -73,6 +91,22 @@ pub(super) fn session(
     found.map(Some).ok_or_else(ProtocolError::unknown_session)
 }
 
+/// Takes note of an answer to what the session's client was asked.
+pub(super) fn response(
+    state: &AgentState,
+    headers: &HeaderMap,
+    identity: &Identity,
+    id: &[u8],
+    reply: Reply,
+) -> Answer {
+    match session(state, headers, identity) {
+        Ok(Some(session)) => session.questions().answer(id, reply),
+        Ok(None) => {}
+        Err(error) => return Answer::error(&error, None),
+    }
+    Answer::Status(StatusCode::ACCEPTED)
+}
+
 /// Takes note of a notification. `notifications/cancelled` ends a call of the same session.
 pub(super) fn notification(
     state: &AgentState,
@@ -85,13 +119,30 @@ pub(super) fn notification(
         Ok(session) => session,
         Err(error) => return Answer::error(&error, None),
     };
-    if method == "notifications/cancelled"
-        && let Some(session) = session
-        && let Some(id) = params
-            .and_then(|params| params.get("requestId"))
-            .and_then(RequestId::read)
-    {
-        session.cancel(&id);
+    let Some(session) = session else {
+        return Answer::Status(StatusCode::ACCEPTED);
+    };
+    let member = |key: &str| params.and_then(|params| params.get(key));
+    match method {
+        "notifications/cancelled" => {
+            if let Some(id) = member("requestId").and_then(RequestId::read) {
+                session.cancel(&id);
+            }
+        }
+        "notifications/progress" => {
+            if let (Some(token), Some(params)) = (member("progressToken"), params) {
+                let params = Bytes::copy_from_slice(params.raw());
+                session.questions().progress(token.raw(), params);
+            }
+        }
+        "notifications/roots/list_changed" => {
+            if let Some(origin) = session.origin() {
+                for upstream in state.gate.upstreams().all() {
+                    upstream.tell_of_roots(&origin.party);
+                }
+            }
+        }
+        _ => {}
     }
     Answer::Status(StatusCode::ACCEPTED)
 }

@@ -1,61 +1,212 @@
-//! What a client is told outside the answers to its requests, until its stream takes it.
+//! What a client is told outside the answers to its requests, or on the stream of one answer, until its stream takes it; and
+//! what it took last, for a client whose stream broke off.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for a client without a stream, or with a slow one; the oldest go first when there are more.
 const ROOM: usize = 256;
 /// Bytes that wait.
 const ROOM_BYTES: usize = 1 << 20;
+/// Messages that wait on the stream of a call before its progress is held back.
+const AHEAD: usize = 64;
+/// Messages that are kept after they were taken, where streams can be resumed.
+const KEPT: usize = 64;
+/// Bytes that are kept.
+const KEPT_BYTES: usize = 64 << 10;
 
-/// The messages for one client, in order. Bounded.
+/// The messages for one client, in order and numbered from 1. Bounded.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    waiting: Mutex<Waiting>,
+    letters: Mutex<Letters>,
     filled: Notify,
+    emptied: Notify,
+    reader: Mutex<CancellationToken>,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    messages: VecDeque<Bytes>,
-    bytes: usize,
+/// First those that were taken and are kept, then those that wait.
+#[derive(Debug)]
+struct Letters {
+    queue: VecDeque<Bytes>,
+    /// Number of the first in the queue.
+    first: u64,
+    /// Number of the first that waits.
+    next: u64,
+    waiting_bytes: usize,
+    kept_bytes: usize,
+    keeps: bool,
+    is_finished: bool,
+}
+
+impl Default for Letters {
+    fn default() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            first: 1,
+            next: 1,
+            waiting_bytes: 0,
+            kept_bytes: 0,
+            keeps: false,
+            is_finished: false,
+        }
+    }
+}
+
+impl Letters {
+    fn kept(&self) -> usize {
+        usize::try_from(self.next.saturating_sub(self.first)).unwrap_or(usize::MAX)
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.len().saturating_sub(self.kept())
+    }
+
+    fn drop_oldest(&mut self) -> bool {
+        let was_kept = self.kept() > 0;
+        let Some(dropped) = self.queue.pop_front() else {
+            return false;
+        };
+        self.first += 1;
+        if was_kept {
+            self.kept_bytes = self.kept_bytes.saturating_sub(dropped.len());
+        } else {
+            self.next = self.first;
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(dropped.len());
+        }
+        true
+    }
+
+    fn push(&mut self, message: Bytes) {
+        self.waiting_bytes = self.waiting_bytes.saturating_add(message.len());
+        self.queue.push_back(message);
+    }
+
+    fn take(&mut self) -> Option<(u64, Bytes)> {
+        let message = self.queue.get(self.kept())?.clone();
+        let number = self.next;
+        self.next += 1;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(message.len());
+        self.kept_bytes = self.kept_bytes.saturating_add(message.len());
+        let (most, most_bytes) = if self.keeps { (KEPT, KEPT_BYTES) } else { (0, 0) };
+        while self.kept() > most || (self.kept() > 0 && self.kept_bytes > most_bytes) {
+            self.drop_oldest();
+        }
+        Some((number, message))
+    }
 }
 
 impl Mailbox {
+    /// One that keeps what was taken last, so that it can be taken again.
+    pub fn resumable() -> Self {
+        let letters = Letters {
+            keeps: true,
+            ..Letters::default()
+        };
+        Self {
+            letters: Mutex::new(letters),
+            ..Self::default()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Letters> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts a message behind the others.
     pub fn put(&self, message: Bytes) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.bytes = waiting.bytes.saturating_add(message.len());
-        waiting.messages.push_back(message);
-        while waiting.messages.len() > ROOM || waiting.bytes > ROOM_BYTES {
-            let Some(dropped) = waiting.messages.pop_front() else {
-                break;
-            };
-            waiting.bytes = waiting.bytes.saturating_sub(dropped.len());
+        let mut letters = self.lock();
+        if letters.is_finished {
+            return;
         }
-        drop(waiting);
+        letters.push(message);
+        while letters.waiting() > ROOM || letters.waiting_bytes > ROOM_BYTES {
+            if !letters.drop_oldest() {
+                break;
+            }
+        }
+        drop(letters);
         self.filled.notify_one();
     }
 
-    /// The next message.
-    pub async fn next(&self) -> Bytes {
+    /// Puts the last message, which is never dropped.
+    pub fn finish(&self, message: Bytes) {
+        let mut letters = self.lock();
+        letters.push(message);
+        letters.is_finished = true;
+        drop(letters);
+        self.filled.notify_one();
+    }
+
+    /// Whether more can be put without anything being dropped.
+    pub fn has_room(&self) -> bool {
+        self.lock().waiting() < AHEAD
+    }
+
+    /// Waits until more can be put without anything being dropped.
+    pub async fn room(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            if self.has_room() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// The next message and its number; `None` behind the last.
+    pub async fn next(&self) -> Option<(u64, Bytes)> {
         loop {
             let filled = self.filled.notified();
-            if let Some(message) = self.take() {
-                return message;
+            {
+                let mut letters = self.lock();
+                if let Some(taken) = letters.take() {
+                    drop(letters);
+                    self.emptied.notify_one();
+                    return Some(taken);
+                }
+                if letters.is_finished {
+                    return None;
+                }
             }
             filled.await;
         }
     }
 
-    fn take(&self) -> Option<Bytes> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = waiting.messages.pop_front()?;
-        waiting.bytes = waiting.bytes.saturating_sub(message.len());
-        Some(message)
+    /// Hands out again what came behind message `number`. `false` when that is no longer kept, or never was.
+    pub fn rewind(&self, number: u64) -> bool {
+        let mut letters = self.lock();
+        let Some(kept) = number
+            .checked_add(1)
+            .and_then(|wanted| wanted.checked_sub(letters.first))
+            .and_then(|kept| usize::try_from(kept).ok())
+            .filter(|kept| *kept <= letters.queue.len())
+        else {
+            return false;
+        };
+        letters.next = number + 1;
+        letters.kept_bytes = letters.queue.iter().take(kept).map(Bytes::len).sum();
+        letters.waiting_bytes = letters.queue.iter().skip(kept).map(Bytes::len).sum();
+        drop(letters);
+        self.filled.notify_one();
+        true
+    }
+
+    /// Whether everything has been taken, and nothing more comes.
+    pub fn is_over(&self) -> bool {
+        let letters = self.lock();
+        letters.is_finished && letters.waiting() == 0
+    }
+
+    /// A reader begins: an earlier one ends. The token says when this one does, at the latest with `ended`.
+    pub fn reader(&self, ended: &CancellationToken) -> CancellationToken {
+        let mine = ended.child_token();
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *reader, mine.clone()).cancel();
+        mine
     }
 }
 
@@ -63,15 +214,60 @@ impl Mailbox {
 mod tests {
     use super::*;
 
+    async fn next(mailbox: &Mailbox) -> String {
+        let (_, message) = mailbox.next().await.unwrap();
+        String::from_utf8(message.to_vec()).unwrap()
+    }
+
     #[tokio::test]
     async fn messages_come_in_order_and_the_oldest_give_way() {
         let mailbox = Mailbox::default();
         for number in 0..=ROOM {
             mailbox.put(Bytes::from(number.to_string()));
         }
-        assert_eq!(mailbox.next().await, "1");
-        assert_eq!(mailbox.next().await, "2");
+        assert_eq!(next(&mailbox).await, "1");
+        assert_eq!(next(&mailbox).await, "2");
         mailbox.put(Bytes::from(vec![b'x'; ROOM_BYTES + 1]));
-        assert_eq!(mailbox.take(), None);
+        assert_eq!(mailbox.lock().waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_taken_last_can_be_taken_again() {
+        let mailbox = Mailbox::resumable();
+        for text in ["a", "b", "c"] {
+            mailbox.put(Bytes::from_static(text.as_bytes()));
+        }
+        assert_eq!(mailbox.next().await, Some((1, Bytes::from_static(b"a"))));
+        assert_eq!(next(&mailbox).await, "b");
+        assert!(mailbox.rewind(1));
+        assert_eq!(mailbox.next().await, Some((2, Bytes::from_static(b"b"))));
+        assert_eq!(next(&mailbox).await, "c");
+        assert!(mailbox.rewind(0) && mailbox.rewind(3));
+        assert!(!mailbox.rewind(4) && !mailbox.rewind(u64::MAX));
+        mailbox.finish(Bytes::from_static(b"end"));
+        assert!(!mailbox.is_over());
+        assert_eq!(next(&mailbox).await, "end");
+        assert_eq!(mailbox.next().await, None);
+        assert!(mailbox.is_over());
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded() {
+        let mailbox = Mailbox::resumable();
+        for _ in 0..200 {
+            mailbox.put(Bytes::from_static(b"x"));
+            mailbox.next().await;
+        }
+        assert!(!mailbox.rewind(200 - KEPT as u64 - 1) && mailbox.rewind(200 - KEPT as u64));
+        while mailbox.lock().waiting() > 0 {
+            mailbox.next().await;
+        }
+        mailbox.put(Bytes::from(vec![b'x'; KEPT_BYTES + 1]));
+        mailbox.next().await;
+        assert!(!mailbox.rewind(200) && mailbox.rewind(201));
+        let plain = Mailbox::default();
+        plain.put(Bytes::from_static(b"x"));
+        plain.next().await;
+        assert!(!plain.rewind(0));
     }
 }

@@ -2,7 +2,10 @@
 //! `initialize`, and 2026-07-28, where every request stands for itself.
 
 pub mod answer;
+mod batch;
 mod call;
+mod call_stream;
+mod client;
 pub mod denial;
 pub mod envelope;
 pub mod error;
@@ -13,11 +16,15 @@ pub mod mailbox;
 pub mod modern;
 mod offers;
 mod params;
+mod questions;
 mod request;
+mod round_client;
+pub mod rounds;
 mod route;
 pub mod serve;
 pub mod session;
 pub(crate) mod splice;
 pub mod stream;
 mod subscribe;
+pub mod tasks;
 pub mod version;

@@ -30,5 +30,12 @@ pub(super) fn capabilities(registry: &Registry, is_modern: bool) -> Value {
     if !is_modern && registry.is_offered(|offers| offers.logging) {
         offer("logging", json!({}));
     }
+    // Later revisions have tasks as an extension, which is not bridged.
+    if !is_modern && registry.is_offered(|offers| offers.tasks) {
+        offer(
+            "tasks",
+            json!({"cancel": {}, "requests": {"tools": {"call": {}}}}),
+        );
+    }
     Value::Object(capabilities)
 }

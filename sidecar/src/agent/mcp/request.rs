@@ -10,16 +10,17 @@ use tools::json::{Document, Kind, Limits, Node};
 use tools::model::Tool;
 use tools::operation::Operation;
 
+use super::call_stream::Opening;
 use super::error::ProtocolError;
 use super::params;
 use super::route::{self, Route};
 use super::serve::{Answer, Exchange};
-use super::stream::Opening;
-use super::{call, denial, splice, version};
+use super::{call, client, denial, rounds, splice, version};
 use crate::agent::names::Names;
 use crate::gate::{
     Arguments, CallReport, CallRequest, CancelCause, End, OtherRequest, Patience, TraceContext, Unreadable,
 };
+use crate::upstream::mcp::rounds::wants_input;
 use crate::upstream::{AnswerKind, Era, UpstreamAnswer};
 
 /// What a client that cancelled is told, if it still listens.
@@ -40,6 +41,8 @@ pub(super) struct Asked {
     pub(super) unreadable: Option<Unreadable>,
     /// What is answered here once the request is allowed.
     pub(super) answer: Option<Bytes>,
+    /// Whether it goes over the connection that all share, whoever asks.
+    pub(super) is_for_all: bool,
 }
 
 type Open = Option<oneshot::Sender<Opening>>;
@@ -65,6 +68,7 @@ pub(super) async fn read_resource(exchange: &Exchange<'_>, open: Open) -> Answer
         arguments: None,
         unreadable: (!is_declared && route::has_dot_segments(&own)).then_some(Unreadable::DotSegments),
         answer: None,
+        is_for_all: false,
         given: uri,
     };
     govern(exchange, open, asked).await
@@ -95,6 +99,7 @@ pub(super) async fn get_prompt(exchange: &Exchange<'_>, open: Open) -> Answer {
             .is_some_and(|given| given.kind() != Kind::Object)
             .then_some(Unreadable::NoObject),
         answer: None,
+        is_for_all: false,
         given: name,
     };
     govern(exchange, open, asked).await
@@ -190,6 +195,7 @@ impl Asked {
             params,
             unreadable: None,
             answer: None,
+            is_for_all: false,
         }
     }
 
@@ -201,7 +207,12 @@ impl Asked {
 
 /// Asks the gate, and answers with what came of it.
 pub(super) async fn govern(exchange: &Exchange<'_>, open: Open, asked: Asked) -> Answer {
-    let report = decide(exchange, open, &asked).await;
+    let mut report = decide(exchange, open, &asked).await;
+    if let Some(continuation) = report.continuation.take()
+        && let End::Answered(upstream) = &report.end
+    {
+        return rounds::passed_on(exchange, report.upstream.as_deref(), upstream, continuation);
+    }
     render(exchange, &report, &asked)
 }
 
@@ -225,10 +236,12 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         (Err(error), None) => Arguments::Unreadable(Unreadable::Json(*error)),
         (Ok(_), None) => call::arguments(root.and_then(|root| root.get("arguments")), limits.argument_bytes),
     };
-    let (progress, open) = call::open_stream(open, call::progress_token(meta));
+    let trace = TraceContext::begin(call::trace_member(exchange.headers, meta, "traceparent").as_deref());
+    let line = client::line(exchange, open, call::progress_token(meta), &trace);
+    let again = rounds::taken(exchange);
     let unknown = asked.unknown();
     let names = Names::default();
-    let request = CallRequest {
+    let mut request = CallRequest {
         identity: exchange.identity.clone(),
         session: exchange.call_session(),
         tool: asked
@@ -238,7 +251,10 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         other: asked.subject.as_ref().map(|subject| OtherRequest {
             subject: Arc::clone(subject),
             method: Arc::clone(&asked.method),
-            params: Bytes::copy_from_slice(&asked.params),
+            params: match &again {
+                Some(again) => Bytes::from(again.params(&asked.params)),
+                None => Bytes::copy_from_slice(&asked.params),
+            },
             answer: asked.answer.clone(),
         }),
         names: &names,
@@ -246,19 +262,18 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         body: &body,
         meta,
         extra: None,
-        trace: TraceContext::begin(call::trace_member(exchange.headers, meta, "traceparent").as_deref()),
+        continuation: None,
+        trace,
         tracestate: call::trace_member(exchange.headers, meta, "tracestate"),
         cancel: exchange.cancel.clone(),
-        progress,
+        origin: line.origin.filter(|_| !asked.is_for_all),
+        progress: line.progress,
         patience: Patience {
             wait: Some(exchange.state.gate.approval_wait()),
-            on_pending: open.map(|open| -> Box<dyn FnOnce(_) + Send> {
-                Box::new(move |_| {
-                    let _ = open.send(Opening { progress: None });
-                })
-            }),
+            on_pending: line.on_pending,
         },
     };
+    request.continuation = again.map(|again| again.continuation);
     exchange.state.gate.call(request).await
 }
 
@@ -306,10 +321,11 @@ fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer, operation: Opera
     let raw = &upstream.raw;
     match (upstream.kind, exchange.is_modern) {
         (AnswerKind::Error, _) => exchange.error_of_upstream(raw),
-        (AnswerKind::Result, false) if upstream.era == Era::Modern && call::wants_input(raw) => exchange
-            .error(&ProtocolError::internal(
+        (AnswerKind::Result, false) if upstream.era == Era::Modern && wants_input(raw) => {
+            exchange.error(&ProtocolError::internal(
                 "The upstream asks for input in a way that this client's protocol revision has no words for.",
-            )),
+            ))
+        }
         (AnswerKind::Result, false) => exchange.result(raw),
         (AnswerKind::Result, true) => exchange.result(&for_modern(raw, upstream.era, operation)),
     }
@@ -326,7 +342,7 @@ fn for_modern(raw: &[u8], era: Era, operation: Operation) -> Vec<u8> {
     if era == Era::Legacy {
         result = splice::with_member(&result, "resultType", b"\"complete\"").unwrap_or(result);
     }
-    if operation == Operation::Resource && !call::wants_input(&result) {
+    if operation == Operation::Resource && !wants_input(&result) {
         result = with(result, "ttlMs", b"0");
         result = with(result, "cacheScope", b"\"private\"");
     }

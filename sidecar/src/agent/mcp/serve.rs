@@ -1,22 +1,25 @@
 //! `POST /mcp`: one message, one answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::json::Node;
 
-use super::envelope::{self, Message, RequestId};
+use super::call_stream::{self, Opening};
+use super::envelope::{self, EnvelopeError, Message, RequestId};
 use super::error::ProtocolError;
+use super::round_client::RoundQuestions;
+use super::rounds::{self, Again};
 use super::session::Session;
-use super::stream::{self, Opening};
-use super::version::{self, Era, Legacy, MODERN, VERSION_HEADER};
-use super::{answer, call, legacy, list, modern, request, subscribe};
+use super::version::{self, Era, Legacy, META_CAPABILITIES, MODERN, VERSION_HEADER};
+use super::{answer, batch, call, legacy, list, modern, request, stream, subscribe, tasks};
 use crate::agent::attended::{Attended, WhenAbandoned};
 use crate::agent::body::{self, BodyError};
 use crate::agent::caller::Caller;
@@ -24,11 +27,13 @@ use crate::agent::state::{self, AgentState};
 use crate::gate;
 use crate::identity::Identity;
 use crate::registry::Listed;
+use crate::upstream::{Asks, Reply};
 
 /// The header with a legacy session's id.
 pub const SESSION_ID: &str = "mcp-session-id";
 
 /// What a POST is answered with.
+#[derive(Debug)]
 pub enum Answer {
     /// A status alone.
     Status(StatusCode),
@@ -100,9 +105,36 @@ pub(super) struct Exchange<'e> {
     pub(super) is_modern: bool,
     pub(super) session: Option<&'e Arc<Session>>,
     pub(super) cancel: &'e CancellationToken,
+    /// Where the questions of a call go that can be held.
+    pub(super) questions: Option<&'e Arc<RoundQuestions>>,
+    /// What was kept of the round before.
+    pub(super) again: Option<Mutex<Option<Again>>>,
 }
 
-impl Exchange<'_> {
+impl<'e> Exchange<'e> {
+    /// The same request, which goes on where an earlier one ended.
+    pub(super) fn going_on(&self, again: Again) -> Exchange<'e> {
+        Exchange {
+            state: self.state,
+            headers: self.headers,
+            identity: self.identity,
+            body: self.body,
+            id: self.id,
+            params: self.params,
+            is_modern: self.is_modern,
+            session: self.session,
+            cancel: self.cancel,
+            questions: None,
+            again: Some(Mutex::new(Some(again))),
+        }
+    }
+
+    /// Whether a modern client takes questions of any kind.
+    pub(super) fn can_be_asked(&self) -> bool {
+        let capabilities = version::meta(self.params).and_then(|meta| meta.get(META_CAPABILITIES));
+        capabilities.is_some_and(|capabilities| Asks::ALL.is_any_of(capabilities.raw()))
+    }
+
     /// The session that the request's calls are recorded under.
     pub(super) fn call_session(&self) -> Option<gate::Session> {
         state::named_session(self.headers).or_else(|| {
@@ -172,11 +204,11 @@ pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Res
     let open = accepts_events(&parts.headers).then_some(open);
     let tasks = state.tasks.clone();
     let work = serve(state, parts.headers, identity, body, open, cancel);
-    let mut work = Attended::new(work, when_abandoned, tasks);
+    let mut work = Attended::new(work, when_abandoned.clone(), tasks.clone());
     tokio::select! {
         biased;
         answer = &mut work => answer.into_response(),
-        Ok(opening) = opened => stream::of_call(work, opening),
+        Ok(opening) = opened => call_stream::of_call(work, opening, when_abandoned, tasks),
     }
 }
 
@@ -216,6 +248,8 @@ async fn serve(
                 is_modern: version::era(&headers, params) == Era::Modern,
                 session: None,
                 cancel: &cancel,
+                questions: None,
+                again: None,
             };
             if exchange.is_modern {
                 serve_modern(&exchange, &method, open).await
@@ -226,8 +260,80 @@ async fn serve(
         Ok(Message::Notification { method, params }) => {
             legacy::notification(&state, &headers, &identity, &method, params)
         }
-        Ok(Message::Response) => Answer::Status(StatusCode::ACCEPTED),
+        Ok(Message::Response { id, kind, raw }) => {
+            let raw = body.slice_ref(raw);
+            legacy::response(&state, &headers, &identity, id, Reply { kind, raw })
+        }
+        Err(EnvelopeError::Batch) if open.is_some() => {
+            batch::serve(state, headers, identity, body.clone()).await
+        }
         Err(error) => Answer::error(&ProtocolError::invalid_request(error.to_string()), None),
+    }
+}
+
+/// Serves one message of several.
+pub(super) fn one(
+    state: Arc<AgentState>,
+    headers: HeaderMap,
+    identity: Identity,
+    body: Bytes,
+) -> BoxFuture<'static, Answer> {
+    Box::pin(serve(
+        state,
+        headers,
+        identity,
+        body,
+        None,
+        CancellationToken::new(),
+    ))
+}
+
+/// Serves a modern request that can be held while its agent is asked.
+pub(super) fn held(
+    state: Arc<AgentState>,
+    headers: HeaderMap,
+    identity: Identity,
+    body: Bytes,
+    open: oneshot::Sender<Opening>,
+    cancel: CancellationToken,
+    questions: Arc<RoundQuestions>,
+) -> BoxFuture<'static, Answer> {
+    Box::pin(async move {
+        let limits = state.limits;
+        let document = envelope::parse(&body, limits.message_bytes, limits.argument_depth);
+        let message = document
+            .as_ref()
+            .ok()
+            .map(|document| envelope::read(document.root()));
+        let Some(Ok(Message::Request { id, method, params })) = message else {
+            return Answer::error(&ProtocolError::invalid_request("not a request"), None);
+        };
+        let exchange = Exchange {
+            state: &state,
+            headers: &headers,
+            identity: &identity,
+            body: &body,
+            id: &id,
+            params,
+            is_modern: true,
+            session: None,
+            cancel: &cancel,
+            questions: Some(&questions),
+            again: None,
+        };
+        governed(&exchange, &method, Some(open)).await
+    })
+}
+
+/// Serves a modern request that takes the gate.
+pub(super) async fn governed(
+    exchange: &Exchange<'_>,
+    method: &str,
+    open: Option<oneshot::Sender<Opening>>,
+) -> Answer {
+    match method {
+        "tools/call" => call::call(exchange, open).await,
+        _ => Box::pin(of_both_eras(exchange, method, open)).await,
     }
 }
 
@@ -241,6 +347,9 @@ async fn serve_modern(
     }
     match method {
         "server/discover" => exchange.result(&modern::discovery(exchange.state.gate.registry())),
+        "tools/call" | "prompts/get" | "resources/read" if rounds::concerns(exchange, method) => {
+            Box::pin(rounds::serve(exchange, method, open)).await
+        }
         "tools/call" => call::call(exchange, open).await,
         "subscriptions/listen" => Box::pin(stream::listen(exchange)).await,
         _ => Box::pin(of_both_eras(exchange, method, open)).await,
@@ -284,6 +393,7 @@ async fn serve_legacy(
             Box::pin(subscribe::set_level(&exchange)).await
         }
         "tools/call" => call::call(&exchange, open).await,
+        _ if tasks::concerns(method) => Box::pin(tasks::serve(&exchange, method, open)).await,
         _ => Box::pin(of_both_eras(&exchange, method, open)).await,
     }
 }

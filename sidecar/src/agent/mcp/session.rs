@@ -1,21 +1,25 @@
 //! Legacy sessions: made by `initialize`, owned by the identity that made them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use net::clock::Clock;
 use tokio_util::sync::CancellationToken;
 use tools::id::{AgentId, UserId};
 
 use super::envelope::RequestId;
 use super::mailbox::Mailbox;
+use super::questions::Questions;
+use super::tasks::Tasks;
 use super::version::Legacy;
 use chain::hash::hex;
 
 use crate::gate::random_bytes;
 use crate::identity::Identity;
+use crate::upstream::{Asks, Origin};
 
 /// One client's session.
 #[derive(Debug)]
@@ -28,9 +32,36 @@ pub struct Session {
     in_use: AtomicUsize,
     ended: CancellationToken,
     calls: Mutex<HashMap<RequestId, CancellationToken>>,
-    stream: Mutex<CancellationToken>,
     mailbox: Arc<Mailbox>,
+    /// What its client says that it can do: a raw JSON object.
+    capabilities: Bytes,
+    can_be_asked: bool,
+    questions: Questions,
+    tasks: Tasks,
+    streams: Mutex<Streams>,
+    origin: OnceLock<Arc<Origin>>,
 }
+
+/// The streams of a session's calls that can be resumed, by number.
+#[derive(Debug)]
+struct Streams {
+    last: u64,
+    by_number: BTreeMap<u64, Arc<Mailbox>>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            last: SESSION_STREAM,
+            by_number: BTreeMap::new(),
+        }
+    }
+}
+
+/// The number of a session's own stream, on which it is told what no request asked for.
+pub const SESSION_STREAM: u64 = 0;
+/// Streams of calls that are kept after their end, to be resumed.
+const MAX_STREAMS: usize = 16;
 
 impl Session {
     /// Its id, as the client names it.
@@ -56,12 +87,59 @@ impl Session {
         }
     }
 
-    /// The session's one stream begins: an earlier one ends. The token says when this one does.
-    pub fn take_stream(&self) -> CancellationToken {
-        let mine = self.ended.child_token();
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *stream, mine.clone()).cancel();
-        mine
+    /// What its client says that it can do: a raw JSON object.
+    pub fn capabilities(&self) -> &Bytes {
+        &self.capabilities
+    }
+
+    /// Whether its client takes questions of any kind.
+    pub fn can_be_asked(&self) -> bool {
+        self.can_be_asked
+    }
+
+    /// What its client is asked.
+    pub fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    /// The tasks that it began.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// Whom its requests are forwarded for.
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.get()
+    }
+
+    /// From now on its requests are forwarded for `origin`; the first one counts.
+    pub fn belongs(&self, origin: Origin) {
+        let _ = self.origin.set(Arc::new(origin));
+    }
+
+    /// A stream of a call begins: its number in the session, and its messages.
+    pub fn begin_stream(&self) -> (u64, Arc<Mailbox>) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        while streams.by_number.len() >= MAX_STREAMS {
+            let over = streams.by_number.iter().find(|(_, stream)| stream.is_over());
+            let Some(oldest) = over
+                .or(streams.by_number.iter().next())
+                .map(|(number, _)| *number)
+            else {
+                break;
+            };
+            streams.by_number.remove(&oldest);
+        }
+        streams.last += 1;
+        let (number, mailbox) = (streams.last, Arc::new(Mailbox::resumable()));
+        streams.by_number.insert(number, Arc::clone(&mailbox));
+        (number, mailbox)
+    }
+
+    /// The stream of a call, as long as it is kept.
+    pub fn stream(&self, number: u64) -> Option<Arc<Mailbox>> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.by_number.get(&number).cloned()
     }
 
     /// What the client is to be told on its stream.
@@ -150,7 +228,12 @@ impl Sessions {
     ///
     /// # Errors
     /// When there are too many that are in use.
-    pub fn begin(&self, identity: &Identity, version: Legacy) -> Result<Arc<Session>, TooManySessions> {
+    pub fn begin(
+        &self,
+        identity: &Identity,
+        version: Legacy,
+        capabilities: Bytes,
+    ) -> Result<Arc<Session>, TooManySessions> {
         let session = Arc::new(Session {
             id: hex(&random_bytes::<16>()),
             agent: identity.agent.clone(),
@@ -160,8 +243,13 @@ impl Sessions {
             in_use: AtomicUsize::new(0),
             ended: CancellationToken::new(),
             calls: Mutex::default(),
-            stream: Mutex::default(),
-            mailbox: Arc::default(),
+            mailbox: Arc::new(Mailbox::resumable()),
+            can_be_asked: Asks::ALL.is_any_of(&capabilities),
+            capabilities,
+            questions: Questions::default(),
+            tasks: Tasks::default(),
+            streams: Mutex::default(),
+            origin: OnceLock::new(),
         });
         self.end_idle();
         let mut by_id = self.lock();
@@ -268,6 +356,8 @@ mod tests {
 
     use super::*;
 
+    const NOTHING: Bytes = Bytes::from_static(b"{}");
+
     fn identity(agent: &str) -> Identity {
         Identity {
             agent: agent.parse().unwrap(),
@@ -287,7 +377,7 @@ mod tests {
     #[test]
     fn a_session_belongs_to_the_identity_that_made_it() {
         let (sessions, _) = sessions(10);
-        let session = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let session = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
         assert!(sessions.find(session.id(), &identity("a")).is_some());
         assert!(sessions.find(session.id(), &identity("b")).is_none());
         assert!(!sessions.end(session.id(), &identity("b")));
@@ -299,8 +389,8 @@ mod tests {
     #[test]
     fn an_idle_session_ends_and_one_in_use_does_not() {
         let (sessions, clock) = sessions(10);
-        let idle = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
-        let streaming = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let idle = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
+        let streaming = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
         let held = sessions.keep(&streaming);
         clock.advance(Duration::from_secs(1801));
         sessions.end_idle();
@@ -314,24 +404,24 @@ mod tests {
     #[test]
     fn one_identity_has_a_share_of_the_sessions() {
         let (sessions, clock) = sessions(8);
-        let first = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let first = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
         clock.advance(Duration::from_secs(1));
-        let second = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let second = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
         let held = sessions.keep(&second);
-        let third = sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
+        let third = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
         assert!(first.ended().is_cancelled() && !second.ended().is_cancelled());
         let also_held = sessions.keep(&third);
-        assert!(sessions.begin(&identity("a"), Legacy::NEWEST).is_err());
-        assert!(sessions.begin(&identity("b"), Legacy::NEWEST).is_ok());
+        assert!(sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).is_err());
+        assert!(sessions.begin(&identity("b"), Legacy::NEWEST, NOTHING).is_ok());
         drop((held, also_held));
     }
 
     #[test]
     fn the_number_of_sessions_is_bounded() {
         let (sessions, clock) = sessions(1);
-        sessions.begin(&identity("a"), Legacy::NEWEST).unwrap();
-        assert!(sessions.begin(&identity("b"), Legacy::NEWEST).is_err());
+        sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
+        assert!(sessions.begin(&identity("b"), Legacy::NEWEST, NOTHING).is_err());
         clock.advance(Duration::from_secs(1800));
-        assert!(sessions.begin(&identity("b"), Legacy::NEWEST).is_ok());
+        assert!(sessions.begin(&identity("b"), Legacy::NEWEST, NOTHING).is_ok());
     }
 }

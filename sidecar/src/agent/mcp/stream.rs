@@ -1,99 +1,30 @@
-//! Event streams towards MCP clients: of one call, and of list changes.
+//! Event streams towards MCP clients on which they are told what no request asked for.
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, StatusCode, header};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::json::Node;
 
 use super::answer::{self, notification};
+use super::call_stream::{self, LAST_EVENT_ID, Resumed};
 use super::error::ProtocolError;
 use super::hub;
 use super::legacy;
 use super::mailbox::Mailbox;
 use super::serve::{Answer, Exchange, SESSION_ID};
-use super::session::Use;
+use super::session::{SESSION_STREAM, Use};
 use super::subscribe;
-use crate::agent::attended::Attended;
 use crate::agent::caller::Caller;
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
 use crate::agent::state::AgentState;
 use crate::gate::{ChangedLists, Changes};
 use crate::identity::Identity;
 use crate::registry::Registry;
-use crate::upstream::with_progress_token;
-
-/// A call wants its answer to be a stream.
-pub struct Opening {
-    /// The upstream's progress, and the client's own token (raw JSON) to put into it.
-    pub progress: Option<(mpsc::Receiver<Bytes>, Bytes)>,
-}
-
-/// The stream of one call: its progress in order, then its answer.
-pub fn of_call(work: Attended<Answer>, opening: Opening) -> Response {
-    struct Live {
-        work: Attended<Answer>,
-        progress: Option<(mpsc::Receiver<Bytes>, Bytes)>,
-        answer: Option<Answer>,
-    }
-    let live = Live {
-        work,
-        progress: opening.progress,
-        answer: None,
-    };
-    let events = stream::unfold(Some(live), |live| async {
-        let mut live = live?;
-        loop {
-            if let Some(answer) = live.answer.take() {
-                // Everything that came before the answer is in the channel now.
-                if let Some(event) = live.progress.as_mut().and_then(|(waiting, token)| {
-                    waiting
-                        .try_recv()
-                        .ok()
-                        .map(|params| progress_event(&params, token))
-                }) {
-                    live.answer = Some(answer);
-                    return Some((event, Some(live)));
-                }
-                return Some((final_event(answer), None));
-            }
-            let progress = async {
-                match &mut live.progress {
-                    Some((waiting, token)) => {
-                        waiting.recv().await.map(|params| progress_event(&params, token))
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                Some(event) = progress => return Some((event, Some(live))),
-                answer = &mut live.work => live.answer = Some(answer),
-                () = tokio::time::sleep(KEEP_ALIVE) => return Some((COMMENT, Some(live))),
-            }
-        }
-    });
-    sse::response(events)
-}
-
-fn progress_event(params: &Bytes, token: &Bytes) -> Bytes {
-    match with_progress_token(params, token) {
-        Some(params) => sse::event(&notification("notifications/progress", Some(&params))),
-        None => COMMENT,
-    }
-}
-
-fn final_event(answer: Answer) -> Bytes {
-    match answer {
-        Answer::Message { bytes, .. } => sse::event(&bytes),
-        Answer::Status(_) | Answer::Stream(_) => COMMENT,
-    }
-}
 
 /// Handles `GET /mcp`: the stream of a legacy session, on which list changes are told.
 pub async fn get(State(state): State<Arc<AgentState>>, request: Request) -> Response {
@@ -133,16 +64,24 @@ fn open_session_stream(
             "there is no stream without a session; send initialize first",
         )
     })?;
-    let ended = session.take_stream();
+    if let Some(last) = headers.get(LAST_EVENT_ID) {
+        let resumed = call_stream::resumed(state, &session, last)?;
+        if let Resumed::Call(response) = resumed {
+            return Ok(response);
+        }
+    }
+    let ended = session.mailbox().reader(session.ended());
     let watch = ListWatch {
         changes: state.gate.changes(&identity),
         identity,
         state: Arc::clone(state),
         ended,
         mailbox: session.mailbox(),
-        _in_use: Some(state.sessions.keep(&session)),
+        session: Some(state.sessions.keep(&session)),
     };
-    Ok(sse::response(watch.events(Wanted::ALL, None, None)))
+    let primer = call_stream::primer(&session, SESSION_STREAM);
+    let events = watch.events(Wanted::ALL, None, None);
+    Ok(sse::response(stream::iter(primer).chain(events)))
 }
 
 /// Handles `DELETE /mcp`: ends a session.
@@ -190,12 +129,10 @@ pub(super) async fn listen(exchange: &Exchange<'_>) -> Answer {
         state: Arc::clone(exchange.state),
         ended: exchange.state.shutdown.child_token(),
         mailbox,
-        _in_use: None,
+        session: None,
     };
-    let events = futures_util::StreamExt::chain(
-        stream::once(std::future::ready(first)),
-        watch.events(wanted, Some(format!("{{{meta}}}")), Some(last)),
-    );
+    let changes = watch.events(wanted, Some(format!("{{{meta}}}")), Some(last));
+    let events = stream::once(std::future::ready(first)).chain(changes);
     Answer::Stream(sse::response(events))
 }
 
@@ -297,7 +234,8 @@ struct ListWatch {
     state: Arc<AgentState>,
     ended: CancellationToken,
     mailbox: Arc<Mailbox>,
-    _in_use: Option<Use>,
+    /// Keeps the session from ending for idleness; its streams can be resumed.
+    session: Option<Use>,
 }
 
 impl ListWatch {
@@ -316,9 +254,21 @@ impl ListWatch {
                     () = watch.ended.cancelled() => last.map(|last| (last, None)),
                     () = watch.state.shutdown.cancelled() => last.map(|last| (last, None)),
                     changed = watch.changes.next(&watch.state.gate, &watch.identity) => {
-                        Some((wanted.told(changed, params.as_deref()), Some(watch)))
+                        let told = wanted.told(changed, params.as_deref());
+                        if watch.session.is_some() && told != COMMENT {
+                            watch.mailbox.put(told);
+                            Some((COMMENT, Some(watch)))
+                        } else {
+                            Some((told, Some(watch)))
+                        }
                     }
-                    event = watch.mailbox.next() => Some((event, Some(watch))),
+                    event = watch.mailbox.next() => event.map(|(number, event)| {
+                        let event = match watch.session {
+                            Some(_) => sse::numbered(&call_stream::event_id(SESSION_STREAM, number), &event),
+                            None => event,
+                        };
+                        (event, Some(watch))
+                    }),
                     () = tokio::time::sleep(KEEP_ALIVE) => Some((COMMENT, Some(watch))),
                 }
             }

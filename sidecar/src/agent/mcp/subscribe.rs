@@ -60,6 +60,7 @@ pub(super) async fn subscribe(
     let route = route::resource(exchange.state, uri);
     let mut asked = asked(exchange, SUBSCRIBE, uri, route.as_ref());
     if let Some(route) = &route
+        && is_shared(exchange, &route.upstream)
         && hub.is_heard_by_others(route.upstream.as_str(), &route.own, mailbox)
     {
         asked.answer = Some(Bytes::from_static(NOTHING));
@@ -85,7 +86,9 @@ async fn unsubscribe(exchange: &Exchange<'_>, uri: &str, mailbox: &Arc<Mailbox>)
     if let Some(route) = &route {
         // The client hears nothing more, whatever the upstream says.
         hub.unsubscribe(route.upstream.as_str(), &route.own, mailbox);
-        if hub.is_heard_by_others(route.upstream.as_str(), &route.own, mailbox) {
+        if is_shared(exchange, &route.upstream)
+            && hub.is_heard_by_others(route.upstream.as_str(), &route.own, mailbox)
+        {
             asked.answer = Some(Bytes::from_static(NOTHING));
         }
     }
@@ -97,7 +100,17 @@ fn asked(exchange: &Exchange<'_>, method: &str, uri: &str, route: Option<&Route>
     let own = route.map_or(uri, |route| route.own.as_str());
     let params = [b"{\"uri\":", params::quoted(own).as_slice(), b"}"].concat();
     let subject = route.and_then(|route| request::method_of(exchange, route, method));
-    Asked::method(method, subject, params)
+    Asked {
+        // Without a session, changes come over the connection that all share.
+        is_for_all: exchange.session.is_none(),
+        ..Asked::method(method, subject, params)
+    }
+}
+
+/// Whether other clients hear what this one subscribes to.
+fn is_shared(exchange: &Exchange<'_>, upstream: &UpstreamName) -> bool {
+    let upstream = exchange.state.gate.upstreams().get(upstream.as_str());
+    exchange.session.is_none() || upstream.is_none_or(|upstream| upstream.is_shared())
 }
 
 fn is_result(end: &End) -> bool {
@@ -143,7 +156,11 @@ async fn set_level_at(
     mailbox: &Arc<Mailbox>,
 ) -> Result<(), Answer> {
     let hub = &exchange.state.hub;
-    let wanted = hub::level_name(hub.wanted_level(upstream.as_str(), level, mailbox));
+    let wanted = hub::level_name(if is_shared(exchange, &upstream) {
+        hub.wanted_level(upstream.as_str(), level, mailbox)
+    } else {
+        level
+    });
     let route = Route {
         upstream,
         own: String::new(),

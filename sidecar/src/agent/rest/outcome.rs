@@ -287,6 +287,8 @@ mod tests {
                 ..Summary::default()
             },
             approval: None,
+            upstream: None,
+            continuation: None,
             latency: Duration::from_millis(7),
             end,
         }

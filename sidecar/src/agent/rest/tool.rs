@@ -20,6 +20,7 @@ use crate::agent::calls::Known;
 use crate::agent::state::AgentState;
 use crate::gate::{Arguments, CallRequest, Patience, PendingApproval, TraceContext, Unreadable};
 use crate::identity::Identity;
+use crate::upstream::Origin;
 use crate::upstream::mcp::scan;
 
 /// The variable part of a path; one that is not text is refused with a problem.
@@ -133,6 +134,11 @@ async fn run(
         Some(Ok(document)) if document.root().kind() == Kind::Object => Arguments::Object(document.root()),
         Some(Ok(_)) => Arguments::Unreadable(Unreadable::NoObject),
     };
+    let origin = Arc::new(Origin::without_session(
+        identity.agent.clone(),
+        identity.user.clone(),
+        super::session(&headers).map(|session| session.id),
+    ));
     let request = CallRequest {
         identity,
         session: super::session(&headers),
@@ -143,9 +149,11 @@ async fn run(
         body: &body,
         meta: None,
         extra: None,
+        continuation: None,
         trace: TraceContext::begin(super::header(&headers, "traceparent").as_deref()),
         tracestate: super::header(&headers, "tracestate"),
         cancel: CancellationToken::new(),
+        origin: Some(origin),
         progress: None,
         patience: Patience {
             wait: None,

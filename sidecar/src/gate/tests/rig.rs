@@ -25,6 +25,7 @@ use crate::agent::attended::Tasks;
 use crate::agent::caller::ProtectedResource;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
+use crate::agent::mcp::rounds::Rounds;
 use crate::agent::mcp::session::Sessions;
 use crate::agent::names::Names;
 use crate::agent::state::{AgentState, Limits};
@@ -270,6 +271,7 @@ async fn routes(
         resource: ProtectedResource::default(),
         operators: None,
         sessions: Sessions::new(10, Duration::from_secs(1800), clock.clone()),
+        rounds: Rounds::default(),
         hub: Hub::default(),
         calls: Calls::new(clock.clone()),
         tasks: Tasks::new(tasks),

@@ -16,9 +16,19 @@ pub(super) struct Answer {
 /// A message that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    Answer { id: u64, answer: Answer },
-    Request { id: Bytes, method: String },
-    Notification { method: String, params: Bytes },
+    Answer {
+        id: u64,
+        answer: Answer,
+    },
+    Request {
+        id: Bytes,
+        method: String,
+        params: Bytes,
+    },
+    Notification {
+        method: String,
+        params: Bytes,
+    },
 }
 
 /// Why a message cannot be used.
@@ -88,6 +98,7 @@ impl<'a> Parts<'a> {
                 Some(id) => Message::Request {
                     id: slice(id),
                     method,
+                    params: self.params.map(slice).unwrap_or_default(),
                 },
                 None => Message::Notification {
                     method,
@@ -137,7 +148,8 @@ mod tests {
             read(&bytes(r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#)).unwrap(),
             Message::Request {
                 id: bytes(r#""x""#),
-                method: "ping".to_owned()
+                method: "ping".to_owned(),
+                params: Bytes::new()
             }
         );
         assert_eq!(

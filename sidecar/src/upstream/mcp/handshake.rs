@@ -8,8 +8,8 @@ use super::link::{Link, Reply};
 use super::message;
 use super::scan;
 use super::session::{Announced, Opened, Wire};
-use super::{Dialect, LEGACY_REVISIONS, MODERN_REVISION};
-use crate::upstream::{AnswerKind, Offers, UpstreamLimits};
+use super::{Dialect, Era, LEGACY_REVISIONS, MODERN_REVISION};
+use crate::upstream::{AnswerKind, Asks, Offers, UpstreamLimits};
 
 const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
@@ -19,27 +19,34 @@ const UNSUPPORTED_REVISION: i64 = -32022;
 ///
 /// A modern request comes first. Whatever is not a modern answer, silence included, means legacy; an upstream that is
 /// only slow to start may answer it later, and counts as modern if it then refuses `initialize`.
-pub(super) async fn open(link: &Link, limits: &UpstreamLimits, probes: bool) -> Result<Opened, Failure> {
+pub(super) async fn open(
+    link: &Link,
+    limits: &UpstreamLimits,
+    probes: bool,
+    asks: Asks,
+) -> Result<Opened, Failure> {
     let bound = limits.handshake_timeout;
+    let [offered, ..] = LEGACY_REVISIONS;
+    let legacy = Dialect::legacy(offered, asks);
     if !probes {
-        return timeout(bound, initialize(link))
+        return timeout(bound, initialize(link, legacy))
             .await
             .unwrap_or(Err(Failure::Timeout(bound)));
     }
-    let modern = Wire::of(Dialect::modern());
+    let modern = Wire::of(Dialect::modern(asks));
     let params = message::params(&modern.dialect, b"");
     let discovery = link.request(&modern, "server/discover", &params);
     tokio::pin!(discovery);
     match timeout(limits.probe_timeout, &mut discovery).await {
-        Ok(outcome) => match verdict(outcome)? {
+        Ok(outcome) => match verdict(outcome, asks)? {
             Verdict::Modern(opened) => Ok(opened),
-            Verdict::Legacy => timeout(bound, initialize(link))
+            Verdict::Legacy => timeout(bound, initialize(link, legacy))
                 .await
                 .unwrap_or(Err(Failure::Timeout(bound))),
         },
         Err(_) => {
             let mut late = None;
-            let opening = timeout(bound, initialize(link));
+            let opening = timeout(bound, initialize(link, legacy));
             tokio::pin!(opening);
             loop {
                 tokio::select! {
@@ -53,7 +60,7 @@ pub(super) async fn open(link: &Link, limits: &UpstreamLimits, probes: bool) -> 
                             _ => Err(failure),
                         };
                     }
-                    outcome = &mut discovery, if late.is_none() => late = Some(verdict(outcome)),
+                    outcome = &mut discovery, if late.is_none() => late = Some(verdict(outcome, asks)),
                 }
             }
         }
@@ -66,9 +73,9 @@ enum Verdict {
 }
 
 /// What the outcome of `server/discover` says about the upstream.
-fn verdict(outcome: Result<Reply, Failure>) -> Result<Verdict, Failure> {
+fn verdict(outcome: Result<Reply, Failure>, asks: Asks) -> Result<Verdict, Failure> {
     match outcome {
-        Ok(reply) => judged(&reply.answer),
+        Ok(reply) => judged(&reply.answer, asks),
         Err(Failure::Status(status @ (401 | 403 | 407 | 429))) => Err(Failure::Status(status)),
         Err(
             failure @ (Failure::Unreachable(_)
@@ -86,7 +93,7 @@ fn verdict(outcome: Result<Reply, Failure>) -> Result<Verdict, Failure> {
     }
 }
 
-fn judged(answer: &Answer) -> Result<Verdict, Failure> {
+fn judged(answer: &Answer, asks: Asks) -> Result<Verdict, Failure> {
     let supported = match answer.kind {
         AnswerKind::Result => match scan::member(&answer.raw, "supportedVersions") {
             Some(raw) => texts(raw),
@@ -103,7 +110,10 @@ fn judged(answer: &Answer) -> Result<Verdict, Failure> {
     };
     if supported.iter().any(|revision| revision == MODERN_REVISION) {
         let capabilities = scan::member(&answer.raw, "capabilities");
-        return Ok(Verdict::Modern(opened(Wire::of(Dialect::modern()), capabilities)));
+        return Ok(Verdict::Modern(opened(
+            Wire::of(Dialect::modern(asks)),
+            capabilities,
+        )));
     }
     if supported
         .iter()
@@ -117,13 +127,35 @@ fn judged(answer: &Answer) -> Result<Verdict, Failure> {
     )))
 }
 
-async fn initialize(link: &Link) -> Result<Opened, Failure> {
-    let [offered, ..] = LEGACY_REVISIONS;
+/// Opens another session with an upstream that is known, for an agent with these capabilities.
+pub(super) async fn open_another(
+    link: &Link,
+    limits: &UpstreamLimits,
+    known: &Opened,
+    capabilities: &[u8],
+) -> Result<Opened, Failure> {
+    let mut dialect = known.wire.dialect.clone();
+    dialect.capabilities = String::from_utf8_lossy(capabilities).into();
+    if dialect.era == Era::Modern {
+        return Ok(Opened {
+            wire: Wire::of(dialect),
+            ..known.clone()
+        });
+    }
+    let bound = limits.handshake_timeout;
+    timeout(bound, initialize(link, dialect))
+        .await
+        .unwrap_or(Err(Failure::Timeout(bound)))
+}
+
+async fn initialize(link: &Link, mut dialect: Dialect) -> Result<Opened, Failure> {
     let params = format!(
-        "{{\"protocolVersion\":\"{offered}\",\"capabilities\":{{}},\"clientInfo\":{{\"name\":\"toolgate\",\"version\":\"{}\"}}}}",
+        "{{\"protocolVersion\":\"{}\",\"capabilities\":{},\"clientInfo\":{{\"name\":\"toolgate\",\"version\":\"{}\"}}}}",
+        dialect.revision,
+        dialect.capabilities,
         env!("CARGO_PKG_VERSION")
     );
-    let mut wire = Wire::of(Dialect::legacy(offered));
+    let mut wire = Wire::of(dialect.clone());
     let reply = link.request(&wire, "initialize", params.as_bytes()).await?;
     if reply.answer.kind == AnswerKind::Error {
         let code = envelope::error_code(&reply.answer.raw).unwrap_or_default();
@@ -141,7 +173,8 @@ async fn initialize(link: &Link) -> Result<Opened, Failure> {
             revision.unwrap_or_default()
         )));
     };
-    wire.dialect = Dialect::legacy(known);
+    dialect.revision = known;
+    wire.dialect = dialect;
     wire.session_id = reply.session_id;
     link.notify(&wire, message::notification("notifications/initialized", None))
         .await?;
@@ -164,6 +197,10 @@ fn opened(wire: Wire, capabilities: Option<&[u8]>) -> Opened {
             prompts: capability("prompts").is_some(),
             completions: capability("completions").is_some(),
             logging: capability("logging").is_some(),
+            tasks: capability("tasks")
+                .and_then(|tasks| scan::member(tasks, "requests"))
+                .and_then(|requests| scan::member(requests, "tools"))
+                .is_some(),
         },
         announces: Announced {
             tools: says("tools", "listChanged"),
@@ -186,14 +223,13 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::upstream::mcp::Era;
 
     fn era(kind: AnswerKind, raw: &'static str) -> Option<Era> {
         let answer = Answer {
             kind,
             raw: Bytes::from_static(raw.as_bytes()),
         };
-        match judged(&answer) {
+        match judged(&answer, Asks::ALL) {
             Ok(Verdict::Modern(_)) => Some(Era::Modern),
             Ok(Verdict::Legacy) => Some(Era::Legacy),
             Err(_) => None,

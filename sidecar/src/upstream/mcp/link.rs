@@ -95,6 +95,22 @@ impl Link {
         }
     }
 
+    /// Waits until what the upstream says outside requests is heard, where it is legacy and has news.
+    pub(super) async fn listens(&self) {
+        match self {
+            Self::Stdio(_) => {}
+            Self::Http(link) => link.listens().await,
+        }
+    }
+
+    /// Ends the connection without waiting for its end.
+    pub(super) fn give_up(&self) {
+        match self {
+            Self::Stdio(link) => link.give_up(),
+            Self::Http(link) => link.give_up(),
+        }
+    }
+
     /// Ends the connection, and waits until it is gone.
     pub(super) async fn close(&self, wire: Option<&Wire>) {
         match self {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::scan;
 use super::{Dialect, Era};
-use crate::upstream::UpstreamRequest;
+use crate::upstream::{AnswerKind, Reply, UpstreamRequest};
 
 /// Members of `_meta` that never pass from the client: the sidecar states them itself.
 const OURS: [&str; 6] = [
@@ -47,16 +47,31 @@ pub(super) fn cancelled(id: u64) -> Vec<u8> {
     notification("notifications/cancelled", Some(params.as_bytes()))
 }
 
-/// The answer to a request of the upstream: `ping` is answered, nothing else was offered.
-pub(super) fn reply(id: &[u8], method: &str) -> Vec<u8> {
-    let mut out = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
-    out.extend_from_slice(id);
-    if method == "ping" {
-        out.extend_from_slice(b",\"result\":{}}");
-    } else {
-        out.extend_from_slice(b",\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}");
-    }
-    out
+/// The answer to a request of the upstream.
+pub(super) fn reply(id: &[u8], reply: &Reply) -> Vec<u8> {
+    let member: &[u8] = match reply.kind {
+        AnswerKind::Result => b"result",
+        AnswerKind::Error => b"error",
+    };
+    answer(id, member, &reply.raw)
+}
+
+/// A result that answers a request of the upstream.
+pub(super) fn result(id: &[u8], raw: &[u8]) -> Vec<u8> {
+    answer(id, b"result", raw)
+}
+
+fn answer(id: &[u8], member: &[u8], raw: &[u8]) -> Vec<u8> {
+    [
+        b"{\"jsonrpc\":\"2.0\",\"id\":",
+        id,
+        b",\"",
+        member,
+        b"\":",
+        raw,
+        b"}",
+    ]
+    .concat()
 }
 
 /// `params` of a request of our own: raw members, and the `_meta` that the era asks for.
@@ -68,7 +83,7 @@ pub(super) fn params(dialect: &Dialect, members: &[u8]) -> Vec<u8> {
             out.push(b',');
         }
         out.extend_from_slice(b"\"_meta\":{");
-        push_identification(&mut out, dialect);
+        push_identification(&mut out, dialect, dialect.capabilities.as_bytes());
         out.push(b'}');
     }
     out.push(b'}');
@@ -182,22 +197,27 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
     }
     if dialect.era == Era::Modern {
         separate(&mut out);
-        push_identification(&mut out, dialect);
+        let capabilities = request
+            .origin
+            .as_ref()
+            .map(|origin| dialect.asks.of_agent(&origin.capabilities));
+        push_identification(&mut out, dialect, capabilities.as_deref().unwrap_or(b"{}"));
     }
     out
 }
 
-fn push_identification(out: &mut Vec<u8>, dialect: &Dialect) {
+fn push_identification(out: &mut Vec<u8>, dialect: &Dialect, capabilities: &[u8]) {
     out.extend_from_slice(b"\"io.modelcontextprotocol/protocolVersion\":");
     push_string(out, dialect.revision);
     out.extend_from_slice(
         concat!(
             ",\"io.modelcontextprotocol/clientInfo\":{\"name\":\"toolgate\",\"version\":\"",
             env!("CARGO_PKG_VERSION"),
-            "\"},\"io.modelcontextprotocol/clientCapabilities\":{}"
+            "\"},\"io.modelcontextprotocol/clientCapabilities\":"
         )
         .as_bytes(),
     );
+    out.extend_from_slice(capabilities);
 }
 
 fn separate(out: &mut Vec<u8>) {
@@ -221,7 +241,7 @@ fn push_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::ForwardedIdentity;
+    use crate::upstream::{Asks, ForwardedIdentity};
 
     fn text(message: Vec<u8>) -> String {
         String::from_utf8(message).unwrap()
@@ -240,7 +260,12 @@ mod tests {
     fn arguments_and_foreign_meta_stay_byte_for_byte() {
         let request = request_with(r#"{"com.example/x":{"n":1.0}, "progressToken":"t"}"#);
         assert_eq!(
-            text(call(5, &request, &Dialect::legacy("2025-11-25"), false)),
+            text(call(
+                5,
+                &request,
+                &Dialect::legacy("2025-11-25", Asks::ALL),
+                false
+            )),
             r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"b":9223372036854775813,"a":1.00},"_meta":{"com.example/x":{"n":1.0}}}}"#
         );
     }
@@ -255,12 +280,17 @@ mod tests {
             user: None,
         });
         request.traceparent = Some("ours".to_owned());
-        let forwarded = text(call(1, &request, &Dialect::legacy("2025-11-25"), true));
+        let forwarded = text(call(1, &request, &Dialect::legacy("2025-11-25", Asks::ALL), true));
         assert!(
             forwarded.ends_with(r#""_meta":{"traceparent":"ours","art.flux7/agent":"claude"}}}"#),
             "{forwarded}"
         );
-        let kept_back = text(call(1, &request, &Dialect::legacy("2025-11-25"), false));
+        let kept_back = text(call(
+            1,
+            &request,
+            &Dialect::legacy("2025-11-25", Asks::ALL),
+            false,
+        ));
         assert!(
             kept_back.ends_with(r#""_meta":{"traceparent":"ours"}}}"#),
             "{kept_back}"
@@ -272,7 +302,7 @@ mod tests {
         let mut request = request_with("{}");
         request.arguments = None;
         request.extra = Some(Bytes::from_static(br#"{"requestState":"s","name":"other"}"#));
-        let sent = text(call(1, &request, &Dialect::modern(), false));
+        let sent = text(call(1, &request, &Dialect::modern(Asks::ALL), false));
         assert!(sent.contains(r#""params":{"name":"echo","requestState":"s","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
     }
 
@@ -283,7 +313,12 @@ mod tests {
             r#"{"Name":"delete","argument\u017f":{"a":2},"ARGUMENTS":{},"_Meta":{},"task":{"ttl":1}}"#
                 .as_bytes(),
         ));
-        let sent = text(call(1, &request, &Dialect::legacy("2025-11-25"), false));
+        let sent = text(call(
+            1,
+            &request,
+            &Dialect::legacy("2025-11-25", Asks::ALL),
+            false,
+        ));
         assert!(
             sent.ends_with(r#""arguments":{"b":9223372036854775813,"a":1.00},"task":{"ttl":1}}}"#),
             "{sent}"
@@ -297,12 +332,25 @@ mod tests {
         request.arguments = None;
         request.extra = Some(Bytes::from_static(br#"{"uri":"a://b","n":1.0,"_META":{}}"#));
         assert_eq!(
-            text(call(5, &request, &Dialect::legacy("2025-11-25"), false)),
+            text(call(
+                5,
+                &request,
+                &Dialect::legacy("2025-11-25", Asks::ALL),
+                false
+            )),
             r#"{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"a://b","n":1.0,"_meta":{"x":1}}}"#
         );
         request.extra = None;
         request.meta = None;
-        assert!(text(call(5, &request, &Dialect::legacy("2025-11-25"), false)).ends_with(r#""params":{}}"#));
+        assert!(
+            text(call(
+                5,
+                &request,
+                &Dialect::legacy("2025-11-25", Asks::ALL),
+                false
+            ))
+            .ends_with(r#""params":{}}"#)
+        );
     }
 
     #[test]

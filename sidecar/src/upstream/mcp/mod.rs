@@ -7,10 +7,13 @@ mod catalogue;
 mod envelope;
 mod failure;
 mod handshake;
+mod hearing;
 mod http;
 mod link;
 mod message;
+mod own;
 mod pending;
+pub(crate) mod rounds;
 mod session;
 mod stdio;
 mod subscriptions;
@@ -20,6 +23,10 @@ mod upstream;
 
 pub mod progress;
 pub mod scan;
+
+use std::sync::Arc;
+
+use crate::upstream::Asks;
 
 pub(super) use upstream::McpUpstream;
 
@@ -37,25 +44,33 @@ pub enum Era {
     Modern,
 }
 
-/// An era and the revision within it.
+/// An era and the revision within it, and what may be asked in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) era: Era,
     pub(crate) revision: &'static str,
+    /// What the upstream may ask agents for.
+    pub(crate) asks: Asks,
+    /// What this side says that its client can do, where a request is no agent's: a raw JSON object.
+    pub(crate) capabilities: Arc<str>,
 }
 
 impl Dialect {
-    pub(crate) fn modern() -> Self {
+    pub(crate) fn modern(asks: Asks) -> Self {
         Self {
             era: Era::Modern,
             revision: MODERN_REVISION,
+            asks,
+            capabilities: asks.announced().into(),
         }
     }
 
-    pub(crate) fn legacy(revision: &'static str) -> Self {
+    pub(crate) fn legacy(revision: &'static str, asks: Asks) -> Self {
         Self {
             era: Era::Legacy,
             revision,
+            asks,
+            capabilities: asks.announced().into(),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::http::mirror::Mirrors;
 use super::link::Link;
-use super::{Dialect, message};
+use super::{Dialect, Era, message};
 use crate::upstream::Offers;
 
 /// What each request of a session must say about it.
@@ -71,7 +71,8 @@ pub(super) struct Opened {
 impl Opened {
     /// Whether it may have something to say outside the answers to requests.
     pub(super) fn has_news(&self) -> bool {
-        self.announces.is_any() || self.offers.subscriptions || self.offers.logging
+        let may_ask = self.wire.dialect.era == Era::Legacy && &*self.wire.dialect.capabilities != "{}";
+        self.announces.is_any() || self.offers.subscriptions || self.offers.logging || may_ask
     }
 
     /// `params` of a modern `subscriptions/listen`.

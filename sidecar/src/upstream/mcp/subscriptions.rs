@@ -58,7 +58,7 @@ impl McpUpstream {
         }
     }
 
-    fn note(&self, uri: String, is_wanted: bool) {
+    fn note(&self, uri: String, is_wanted: bool) -> bool {
         self.subscribed.send_if_modified(|subscribed| {
             if subscribed.contains(&uri) == is_wanted {
                 return false;
@@ -70,7 +70,7 @@ impl McpUpstream {
                 subscribed.remove(&uri);
             }
             true
-        });
+        })
     }
 
     /// Subscribes again in a new session of a legacy upstream.
@@ -83,7 +83,9 @@ impl McpUpstream {
 
     /// Nobody wants to hear of the resource any more.
     pub(in crate::upstream) fn forget(self: &Arc<Self>, uri: &str) {
-        self.note(uri.to_owned(), false);
+        if !self.note(uri.to_owned(), false) {
+            return;
+        }
         let Some(session) = self.sessions.borrow().clone() else {
             return;
         };

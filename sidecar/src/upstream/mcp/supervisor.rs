@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::catalogue::{self, Catalogue};
 use super::failure::Failure;
 use super::handshake;
+use super::hearing::{Hearing, Whose};
 use super::http::HttpLink;
 use super::http::endpoint::Endpoint;
 use super::http::legacy_sse;
@@ -120,23 +121,24 @@ impl Supervisor {
         let spec = &self.upstream.spec;
         let name = Arc::clone(&spec.name);
         let limits = spec.limits.clone();
-        let notices = self.upstream.notices.clone();
+        let everybody = Whose::Everybody(self.upstream.notices.clone());
+        let hearing = Hearing::new(Arc::clone(&name), everybody, spec.asks());
         match (&spec.transport, &self.endpoint) {
             (TransportSpec::Stdio(stdio), _) => {
-                StdioLink::start(name, stdio, limits, notices, &self.tasks, &self.stop).map(Link::Stdio)
+                StdioLink::start(name, stdio, limits, hearing, &self.tasks, &self.stop).map(Link::Stdio)
             }
             (TransportSpec::StreamableHttp(_), Some(endpoint)) => Ok(Link::Http(HttpLink::new(
                 name,
                 Arc::clone(endpoint),
                 limits,
-                notices,
+                hearing,
                 &self.tasks,
             ))),
             (TransportSpec::Sse(_), Some(endpoint)) => Ok(Link::Stdio(legacy_sse::start(
                 name,
                 Arc::clone(endpoint),
                 limits,
-                notices,
+                hearing,
                 &self.tasks,
                 &self.stop,
             ))),
@@ -150,7 +152,7 @@ impl Supervisor {
         let limits = &self.upstream.spec.limits;
         // What speaks the oldest transport is of the legacy era.
         let probes = self.probes && !matches!(self.upstream.spec.transport, TransportSpec::Sse(_));
-        let opened = match handshake::open(link, limits, probes).await {
+        let opened = match handshake::open(link, limits, probes, self.upstream.spec.asks()).await {
             Ok(opened) => opened,
             Err(failure) => {
                 self.probes = !(self.probes && matches!(failure, Failure::Lost(_)));

@@ -11,11 +11,12 @@ use tokio_util::task::TaskTracker;
 use super::envelope::Answer;
 use super::failure::Failure;
 use super::link::Link;
+use super::own::OwnConnections;
 use super::session::{Session, Subscribed};
-use super::supervisor;
+use super::{Era, supervisor};
 use crate::upstream::notice;
 use crate::upstream::{
-    AnswerKind, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
+    AnswerKind, Asks, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
     UpstreamRequest, UpstreamSpec, UpstreamState,
 };
 
@@ -30,6 +31,10 @@ pub(in crate::upstream) struct McpUpstream {
     /// The resources whose changes agents subscribed to; asked for again in each session.
     pub(super) subscribed: watch::Sender<Arc<Subscribed>>,
     pub(super) tasks: TaskTracker,
+    /// Cancelled when the sidecar ends.
+    pub(super) stop: CancellationToken,
+    /// Connections of one party each.
+    pub(super) own: OwnConnections,
 }
 
 #[derive(Debug)]
@@ -59,6 +64,8 @@ impl McpUpstream {
             notices: broadcast::Sender::new(notice::ROOM),
             subscribed: watch::Sender::default(),
             tasks: tasks.clone(),
+            stop: stop.clone(),
+            own: OwnConnections::default(),
         });
         tasks.spawn(supervisor::run(
             Arc::clone(&upstream),
@@ -112,7 +119,7 @@ impl McpUpstream {
     }
 
     pub(in crate::upstream) async fn call(
-        &self,
+        self: &Arc<Self>,
         request: UpstreamRequest,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let bound = request.timeout.unwrap_or(self.spec.limits.call_timeout);
@@ -121,25 +128,48 @@ impl McpUpstream {
             () = request.cancel.cancelled() => {
                 return Err(UpstreamError::Cancelled { upstream: Arc::clone(&self.spec.name) });
             }
-            outcome = self.forward(&request) => outcome,
+            outcome = self.forward_to_the_end(&request) => outcome,
             () = tokio::time::sleep(bound) => Err(Failure::Timeout(bound)),
         };
         match outcome {
-            Ok((answer, session)) => Ok(UpstreamAnswer {
+            Ok((answer, era)) => Ok(UpstreamAnswer {
                 kind: answer.kind,
                 raw: answer.raw,
-                era: session.opened.wire.dialect.era,
+                era,
                 exit_code: None,
             }),
             Err(failure) => Err(failure.of(&self.spec.name)),
         }
     }
 
-    async fn forward(&self, request: &UpstreamRequest) -> Result<(Answer, Arc<Session>), Failure> {
+    async fn forward_to_the_end(
+        self: &Arc<Self>,
+        request: &UpstreamRequest,
+    ) -> Result<(Answer, Era), Failure> {
+        let (answer, era) = self.forward(request).await?;
+        let asks = request.origin.as_ref().filter(|origin| !origin.takes_rounds);
+        match asks.and_then(|origin| origin.client.as_ref()) {
+            Some(client) if era == Era::Modern => {
+                let whole = Box::pin(self.finish_rounds(client, request, answer)).await?;
+                Ok((whole, era))
+            }
+            Some(_) | None => Ok((answer, era)),
+        }
+    }
+
+    pub(super) async fn forward(
+        self: &Arc<Self>,
+        request: &UpstreamRequest,
+    ) -> Result<(Answer, Era), Failure> {
         let session = self.sessions.borrow().clone();
         let session = session.ok_or_else(|| Failure::Unreachable(self.absence()))?;
+        let era = session.opened.wire.dialect.era;
         if let Some(answer) = self.subscribed_without_request(&session, request) {
-            return Ok((answer, session));
+            return Ok((answer, era));
+        }
+        if let Some(origin) = self.party(&session, request) {
+            let answer = Box::pin(self.forward_alone(origin, &session, request)).await?;
+            return Ok((answer, era));
         }
         let forwards_identity = self.spec.forward_identity;
         match Link::call(&session, request, forwards_identity).await {
@@ -147,15 +177,51 @@ impl McpUpstream {
             Err(Failure::SessionExpired) => {
                 let session = Box::pin(self.renewed(session.number)).await?;
                 let answer = Box::pin(Link::call(&session, request, forwards_identity)).await?;
-                Ok((answer, session))
+                Ok((answer, session.opened.wire.dialect.era))
             }
             outcome => {
                 let answer = outcome?;
                 if answer.kind == AnswerKind::Result && request.method.is_some() {
                     self.note_subscription(request);
                 }
-                Ok((answer, session))
+                Ok((answer, era))
             }
+        }
+    }
+
+    /// Whether what is asked for this party goes over a connection of its own, as far as is known.
+    pub(in crate::upstream) fn is_shared(&self) -> bool {
+        let session = self.sessions.borrow();
+        let has_session = session
+            .as_ref()
+            .is_some_and(|session| session.opened.wire.session_id.is_some());
+        self.spec.is_shared(has_session)
+    }
+
+    /// What it may ask agents for.
+    pub(in crate::upstream) fn asks(&self) -> Asks {
+        self.spec.asks()
+    }
+
+    /// Whether it is a legacy upstream that may ask agents.
+    pub(in crate::upstream) fn asks_by_requests(&self) -> bool {
+        let is_legacy = self
+            .sessions
+            .borrow()
+            .as_ref()
+            .is_some_and(|session| session.opened.wire.dialect.era == Era::Legacy);
+        is_legacy && self.spec.asks() != Asks::default()
+    }
+
+    /// How many connections there are of one party each.
+    pub(in crate::upstream) fn own_connections(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Reads the catalogue again soon.
+    pub(super) fn look_again(&self) {
+        if let Some(session) = &*self.sessions.borrow() {
+            session.link.changed().notify_one();
         }
     }
 

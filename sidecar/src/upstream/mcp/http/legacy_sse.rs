@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,10 +20,11 @@ use super::exchange::Exchange;
 use super::pool::Pool;
 use super::sse::{Events, Kind, TooLarge};
 use super::{EVENTS, JSON};
+use crate::upstream::UpstreamLimits;
 use crate::upstream::mcp::failure::Failure;
+use crate::upstream::mcp::hearing::Hearing;
 use crate::upstream::mcp::scan;
 use crate::upstream::mcp::stdio::StdioLink;
-use crate::upstream::{Notice, UpstreamLimits};
 
 /// Messages that are being sent at once; more wait.
 const MAX_POSTS: usize = 64;
@@ -39,13 +40,13 @@ pub(in super::super) fn start(
     name: Arc<str>,
     endpoint: Arc<Endpoint>,
     limits: UpstreamLimits,
-    notices: broadcast::Sender<Notice>,
+    hearing: Hearing,
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Arc<StdioLink> {
     let end = CancellationToken::new();
     let pool = Pool::new(endpoint, tasks, end.clone());
-    StdioLink::carried(name, limits, notices, tasks, stop, |link, queue| async move {
+    StdioLink::carried(name, limits, hearing, tasks, stop, |link, queue| async move {
         let _end = end.drop_guard();
         attend(&pool, &link, queue).await;
     })
@@ -247,7 +248,11 @@ async fn keep_alive(
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::broadcast;
+
     use super::*;
+    use crate::upstream::Asks;
+    use crate::upstream::mcp::hearing::Whose;
 
     #[tokio::test]
     async fn an_upstream_that_stays_silent_is_given_up() {
@@ -256,7 +261,11 @@ mod tests {
         let link = StdioLink::carried(
             "silent".into(),
             UpstreamLimits::default(),
-            broadcast::Sender::new(1),
+            Hearing::new(
+                "x".into(),
+                Whose::Everybody(broadcast::Sender::new(1)),
+                Asks::default(),
+            ),
             &tasks,
             &stop,
             |link, mut queue| async move {

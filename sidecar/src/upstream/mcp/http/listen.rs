@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::exchange::Exchange;
 use super::sse::Events;
-use super::{HttpLink, Post};
+use super::{Expected, HttpLink, Post};
 use crate::upstream::mcp::failure::Failure;
 use crate::upstream::mcp::session::{self, Opened, Session, Subscribed, Wire};
 use crate::upstream::mcp::{Era, message};
@@ -70,7 +70,11 @@ impl HttpLink {
     ) -> Result<End, Failure> {
         let wire = &opened.wire;
         let (exchange, id) = match wire.dialect.era {
-            Era::Legacy => (self.resume(wire, last_id.as_deref()).await?, None),
+            Era::Legacy => {
+                let resumed = self.resume(wire, last_id.as_deref()).await;
+                self.listens.cancel();
+                (resumed?, None)
+            }
             Era::Modern => {
                 let id = self.next_id.fetch_add(1, Ordering::Relaxed);
                 let params = opened.listen_params(subscribed);
@@ -104,10 +108,14 @@ impl HttpLink {
         last_id: &mut Option<String>,
     ) -> End {
         let mut events = Events::new(self.limits.message_bytes);
+        let expected = Expected {
+            id,
+            ..Expected::default()
+        };
         while let Ok(Some(chunk)) = exchange.chunk().await {
             events.push(&chunk);
             while let Ok(Some(data)) = events.next() {
-                if let Ok(Some(_)) = self.event(&data, wire, id, None) {
+                if let Ok(Some(_)) = self.event(&data, wire, expected) {
                     return End::Over(events.retry());
                 }
             }

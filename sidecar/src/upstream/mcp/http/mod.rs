@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,11 +24,12 @@ use self::endpoint::Endpoint;
 use self::pool::Pool;
 use super::envelope::Answer;
 use super::failure::Failure;
+use super::hearing::Hearing;
 use super::link::Reply;
 use super::session::{Session, Wire};
 use super::throttle::Throttle;
 use super::{Era, message};
-use crate::upstream::{Notice, UpstreamLimits, UpstreamRequest};
+use crate::upstream::{Client, UpstreamLimits, UpstreamRequest};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -55,12 +56,14 @@ pub(super) struct HttpLink {
     replies: Arc<Semaphore>,
     next_id: AtomicU64,
     pub(super) changed: Notify,
-    notices: broadcast::Sender<Notice>,
+    hearing: Arc<Hearing>,
     lost: CancellationToken,
     reason: Mutex<Option<String>>,
     expired: AtomicU64,
     expiry: Notify,
     end: CancellationToken,
+    /// Cancelled once the upstream has said whether it has something to say outside requests.
+    listens: CancellationToken,
     tasks: TaskTracker,
     unusable: Throttle,
 }
@@ -75,12 +78,54 @@ struct Post<'a> {
     body: Bytes,
 }
 
+/// What a response may bring beside what everybody may hear.
+#[derive(Clone, Copy, Debug, Default)]
+struct Expected<'e> {
+    /// The request that it answers.
+    id: Option<u64>,
+    /// Where that request's progress goes.
+    progress: Option<&'e mpsc::Sender<Bytes>>,
+    /// Whom the upstream may ask meanwhile.
+    caller: Option<&'e Caller>,
+}
+
+impl Expected<'_> {
+    fn of(id: u64) -> Self {
+        Self {
+            id: Some(id),
+            ..Self::default()
+        }
+    }
+}
+
+/// The agent that made a request; what it is asked is withdrawn when the request ends.
+#[derive(Debug)]
+struct Caller {
+    client: Arc<dyn Client>,
+    ended: CancellationToken,
+}
+
+impl Caller {
+    fn new(client: Arc<dyn Client>) -> Self {
+        Self {
+            client,
+            ended: CancellationToken::new(),
+        }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.ended.cancel();
+    }
+}
+
 impl HttpLink {
     pub(super) fn new(
         name: Arc<str>,
         endpoint: Arc<Endpoint>,
         limits: UpstreamLimits,
-        notices: broadcast::Sender<Notice>,
+        hearing: Hearing,
         tasks: &TaskTracker,
     ) -> Arc<Self> {
         let end = CancellationToken::new();
@@ -92,12 +137,13 @@ impl HttpLink {
             limits,
             next_id: AtomicU64::new(1),
             changed: Notify::new(),
-            notices,
+            hearing: Arc::new(hearing),
             lost: CancellationToken::new(),
             reason: Mutex::default(),
             expired: AtomicU64::new(0),
             expiry: Notify::new(),
             end,
+            listens: CancellationToken::new(),
             tasks: tasks.clone(),
             unusable: Throttle::default(),
         })
@@ -119,7 +165,7 @@ impl HttpLink {
             body,
         };
         let exchange = self.post(&post).await?;
-        self.answer(exchange, wire, id, None).await
+        self.answer(exchange, wire, Expected::of(id)).await
     }
 
     pub(super) async fn call(
@@ -160,8 +206,16 @@ impl HttpLink {
             wire,
             id: Some(id),
         };
+        let client = request.origin.as_ref().and_then(|origin| origin.client.as_ref());
+        let _served = self.hearing.serves(id, client);
+        let asked = client.map(|client| Caller::new(Arc::clone(client)));
+        let expected = Expected {
+            id: Some(id),
+            progress: request.progress.as_ref(),
+            caller: asked.as_ref(),
+        };
         let outcome = match self.post(&post).await {
-            Ok(exchange) => self.answer(exchange, wire, id, request.progress.as_ref()).await,
+            Ok(exchange) => self.answer(exchange, wire, expected).await,
             Err(failure) => Err(failure),
         };
         in_flight.id = None;
@@ -264,6 +318,20 @@ impl HttpLink {
         }
         self.end.cancel();
         self.pool.clear();
+    }
+
+    /// Waits until what the upstream says outside requests is heard, or it is known that it says nothing there.
+    pub(super) async fn listens(&self) {
+        self.listens.cancelled().await;
+    }
+
+    pub(super) fn give_up(&self) {
+        self.end.cancel();
+    }
+
+    /// Where it is connected to.
+    pub(super) fn endpoint(&self) -> Arc<Endpoint> {
+        Arc::clone(&self.pool.endpoint)
     }
 
     /// Headers that every request of a session has.

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::ACCEPT;
 use http::{Method, StatusCode};
-use tokio::sync::mpsc;
 
 use super::exchange::Exchange;
 use super::sse::Events;
-use super::{EVENTS, HttpLink, LAST_EVENT_ID, SESSION_ID};
+use super::{Caller, EVENTS, Expected, HttpLink, LAST_EVENT_ID, SESSION_ID};
+use crate::upstream::AnswerKind;
 use crate::upstream::mcp::envelope::{self, Answer, Message};
 use crate::upstream::mcp::failure::Failure;
+use crate::upstream::mcp::hearing::Answering;
 use crate::upstream::mcp::link::Reply;
 use crate::upstream::mcp::session::Wire;
-use crate::upstream::mcp::{Era, message, scan};
-use crate::upstream::{AnswerKind, Notice};
+use crate::upstream::mcp::{Era, scan};
 
 /// The largest body that is read of a response that is no success.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -34,19 +34,18 @@ impl HttpLink {
         self: &Arc<Self>,
         mut exchange: Exchange,
         wire: &Wire,
-        id: u64,
-        progress: Option<&mpsc::Sender<Bytes>>,
+        expected: Expected<'_>,
     ) -> Result<Reply, Failure> {
         let session_id = exchange.head.headers.get(SESSION_ID).cloned();
         let answer = if !exchange.status().is_success() {
             Box::pin(self.refusal(exchange, wire)).await?
         } else if exchange.is("text/event-stream") {
-            Box::pin(self.stream(exchange, wire, id, progress)).await?
+            Box::pin(self.stream(exchange, wire, expected)).await?
         } else if exchange.is("application/json") {
             let text = exchange.whole(self.limits.message_bytes).await?;
             self.pool.give(exchange.connection);
             match envelope::read(&text) {
-                Ok(Message::Answer { id: answered, answer }) if answered == id => answer,
+                Ok(Message::Answer { id: answered, answer }) if Some(answered) == expected.id => answer,
                 Ok(_) => return Err(Failure::Protocol("it answered another request".to_owned())),
                 Err(unreadable) => return Err(Failure::Protocol(unreadable.problem.to_owned())),
             }
@@ -92,8 +91,7 @@ impl HttpLink {
         self: &Arc<Self>,
         mut exchange: Exchange,
         wire: &Wire,
-        id: u64,
-        progress: Option<&mpsc::Sender<Bytes>>,
+        expected: Expected<'_>,
     ) -> Result<Answer, Failure> {
         let mut last_id: Option<String> = None;
         let mut idle_resumes = 0;
@@ -103,7 +101,7 @@ impl HttpLink {
                 match events.next() {
                     Ok(Some(data)) => {
                         idle_resumes = 0;
-                        if let Some(answer) = self.event(&data, wire, Some(id), progress)? {
+                        if let Some(answer) = self.event(&data, wire, expected)? {
                             self.release(exchange);
                             return Ok(answer);
                         }
@@ -152,28 +150,27 @@ impl HttpLink {
         self: &Arc<Self>,
         data: &Bytes,
         wire: &Wire,
-        id: Option<u64>,
-        progress: Option<&mpsc::Sender<Bytes>>,
+        expected: Expected<'_>,
     ) -> Result<Option<Answer>, Failure> {
         match envelope::read(data) {
             Ok(Message::Answer { id: answered, answer }) => {
-                if Some(answered) == id {
+                if Some(answered) == expected.id {
                     return Ok(Some(answer));
                 }
                 self.ignore("an answer that nobody waits for");
             }
-            Ok(Message::Request { id, method }) => {
+            Ok(Message::Request { id, method, params }) => {
                 if wire.dialect.era == Era::Legacy {
-                    self.notify_aside(wire, message::reply(&id, &method));
+                    self.asked(wire, id, &method, params, expected.caller);
                 } else {
                     self.ignore("a request, which its revision does not allow");
                 }
             }
             Ok(Message::Notification { method, params }) => {
-                self.notified(&method, params, wire, id, progress)
+                self.notified(&method, params, wire, expected);
             }
             Err(unreadable) => {
-                if unreadable.id.is_some() && unreadable.id == id {
+                if unreadable.id.is_some() && unreadable.id == expected.id {
                     return Err(Failure::Protocol(unreadable.problem.to_owned()));
                 }
                 self.ignore(unreadable.problem);
@@ -182,19 +179,15 @@ impl HttpLink {
         Ok(None)
     }
 
-    fn notified(
-        &self,
-        method: &str,
-        params: Bytes,
-        wire: &Wire,
-        id: Option<u64>,
-        progress: Option<&mpsc::Sender<Bytes>>,
-    ) {
+    fn notified(&self, method: &str, params: Bytes, wire: &Wire, expected: Expected<'_>) {
         match method {
             "notifications/progress" => {
                 let token = scan::member(&params, "progressToken")
                     .and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
-                let taken = token == id && progress.is_some_and(|progress| progress.try_send(params).is_ok());
+                let taken = token == expected.id
+                    && expected
+                        .progress
+                        .is_some_and(|progress| progress.try_send(params).is_ok());
                 if !taken {
                     tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped");
                 }
@@ -204,11 +197,30 @@ impl HttpLink {
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
             // A modern upstream logs on the stream of the request that asked for it, which is nobody else's.
             "notifications/message" if wire.dialect.era == Era::Modern => {}
-            other => match Notice::of(other, &params) {
-                // Nobody listens: nobody misses it.
-                Some(notice) => drop(self.notices.send(notice)),
-                None => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
-            },
+            other => {
+                let caller = expected.caller.map(|caller| &caller.client);
+                self.hearing.notified(other, params, caller);
+            }
+        }
+    }
+
+    /// A request of the upstream, on the stream of a request of `caller` where there is one.
+    fn asked(self: &Arc<Self>, wire: &Wire, id: Bytes, method: &str, params: Bytes, caller: Option<&Caller>) {
+        let client = caller.map(|caller| &caller.client);
+        match self.hearing.question(id, method, params, client) {
+            Answering::Now(message) => self.notify_aside(wire, message),
+            Answering::Asked(asking) => {
+                let (link, wire) = (Arc::clone(self), wire.clone());
+                let request_ended = caller.map(|caller| caller.ended.clone());
+                let end = self.end.clone();
+                self.tasks.spawn(async move {
+                    let sending = asking.run(request_ended, |message| link.notify(&wire, message));
+                    tokio::select! {
+                        () = end.cancelled() => {}
+                        () = sending => {}
+                    }
+                });
+            }
         }
     }
 

@@ -128,7 +128,7 @@ async fn finish(child: &mut Child, group: &Group) {
     group.signal(Signal::SIGKILL);
 }
 
-async fn read(stdout: ChildStdout, link: &StdioLink) -> String {
+async fn read(stdout: ChildStdout, link: &Arc<StdioLink>) -> String {
     let mut lines = Lines::new(stdout, link.limits.message_bytes);
     loop {
         match lines.next().await {

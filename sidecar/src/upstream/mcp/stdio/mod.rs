@@ -10,18 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, broadcast, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::envelope::{self, Answer, Message};
 use super::failure::Failure;
+use super::hearing::{Answering, Hearing};
 use super::link::Reply;
 use super::pending::Pending;
 use super::session::{self, Session};
 use super::throttle::Throttle;
 use super::{Dialect, Era, message, scan};
-use crate::upstream::{Notice, StdioSpec, UpstreamLimits, UpstreamRequest};
+use crate::upstream::{StdioSpec, UpstreamLimits, UpstreamRequest};
 
 /// Lines that wait to be written. When it is full, callers wait.
 const QUEUE: usize = 64;
@@ -39,7 +40,7 @@ pub(super) struct StdioLink {
     pending: Pending,
     next_id: AtomicU64,
     pub(super) changed: Notify,
-    notices: broadcast::Sender<Notice>,
+    hearing: Arc<Hearing>,
     end: CancellationToken,
     gone: CancellationToken,
     tasks: TaskTracker,
@@ -52,7 +53,7 @@ impl StdioLink {
         name: Arc<str>,
         spec: &StdioSpec,
         limits: UpstreamLimits,
-        notices: broadcast::Sender<Notice>,
+        hearing: Hearing,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Result<Arc<Self>, Failure> {
@@ -60,7 +61,7 @@ impl StdioLink {
         Ok(Self::carried(
             name,
             limits,
-            notices,
+            hearing,
             tasks,
             stop,
             |link, lines| child::attend(running, link, lines),
@@ -71,7 +72,7 @@ impl StdioLink {
     pub(super) fn carried<F>(
         name: Arc<str>,
         limits: UpstreamLimits,
-        notices: broadcast::Sender<Notice>,
+        hearing: Hearing,
         tasks: &TaskTracker,
         stop: &CancellationToken,
         carry: impl FnOnce(Arc<Self>, mpsc::Receiver<Bytes>) -> F,
@@ -87,7 +88,7 @@ impl StdioLink {
             limits,
             next_id: AtomicU64::new(1),
             changed: Notify::new(),
-            notices,
+            hearing: Arc::new(hearing),
             end: stop.child_token(),
             gone: CancellationToken::new(),
             tasks: tasks.clone(),
@@ -149,6 +150,8 @@ impl StdioLink {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = message::call(id, request, dialect, forwards_identity);
         let outcome = self.pending.add(id, request.progress.clone())?;
+        let client = request.origin.as_ref().and_then(|origin| origin.client.as_ref());
+        let _served = self.hearing.serves(id, client);
         let mut guard = InFlight {
             link: self,
             id,
@@ -202,6 +205,10 @@ impl StdioLink {
         self.gone.cancelled().await;
     }
 
+    pub(super) fn give_up(&self) {
+        self.end.cancel();
+    }
+
     pub(super) fn close_with(&self, reason: &str) {
         self.pending.close(reason);
         self.end.cancel();
@@ -224,7 +231,7 @@ impl StdioLink {
     }
 
     /// One message of the upstream.
-    pub(super) fn receive(&self, line: Bytes) {
+    pub(super) fn receive(self: &Arc<Self>, line: Bytes) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -234,7 +241,7 @@ impl StdioLink {
                     self.ignore("an answer that nobody waits for");
                 }
             }
-            Ok(Message::Request { id, method }) => self.answer(&id, &method),
+            Ok(Message::Request { id, method, params }) => self.asked(id, &method, params),
             Ok(Message::Notification { method, params }) => self.notified(&method, params),
             Err(unreadable) => {
                 let failure = Failure::Protocol(unreadable.problem.to_owned());
@@ -267,18 +274,31 @@ impl StdioLink {
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
-            other => match Notice::of(other, &params) {
-                // Nobody listens: nobody misses it.
-                Some(notice) => drop(self.notices.send(notice)),
-                None => tracing::debug!(upstream = %self.name, "notification {other:?} is not passed on"),
-            },
+            other => self.hearing.notified(other, params, None),
         }
     }
 
-    fn answer(&self, id: &[u8], method: &str) {
-        let line = message::on_one_line(message::reply(id, method));
-        if self.queue.try_send(Bytes::from(line)).is_err() {
-            self.ignore("a request, as it reads too slowly");
+    fn asked(self: &Arc<Self>, id: Bytes, method: &str, params: Bytes) {
+        match self.hearing.question(id, method, params, None) {
+            Answering::Now(message) => {
+                let line = message::on_one_line(message);
+                if self.queue.try_send(Bytes::from(line)).is_err() {
+                    self.ignore("a request, as it reads too slowly");
+                }
+            }
+            Answering::Asked(asking) => {
+                let link = Arc::clone(self);
+                let ended = Some(self.end.clone());
+                self.tasks.spawn(async move {
+                    let sender = Arc::clone(&link);
+                    asking
+                        .run(ended, move |message| {
+                            let link = Arc::clone(&sender);
+                            async move { link.send(message).await }
+                        })
+                        .await;
+                });
+            }
         }
     }
 

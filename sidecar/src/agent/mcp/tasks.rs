@@ -1,0 +1,182 @@
+//! Tasks of legacy sessions (2025-11-25, basic/utilities/tasks): a task belongs to the session that began it, and requests about
+//! it go to the upstream that runs it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tools::id::UpstreamName;
+
+use super::call_stream::Opening;
+use super::error::ProtocolError;
+use super::request::{self, Asked};
+use super::route::{self, Route};
+use super::serve::{Answer, Exchange};
+use super::{params, splice};
+use crate::gate::{CallReport, End};
+use crate::upstream::mcp::scan;
+use crate::upstream::AnswerKind;
+
+/// Tasks of one session that are remembered; the oldest give way.
+const MAX_TASKS: usize = 1000;
+const LIST: &str = "tasks/list";
+
+/// The tasks that a session began, and who runs them.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    begun: Mutex<VecDeque<(String, UpstreamName)>>,
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, UpstreamName)>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, id: String, upstream: UpstreamName) {
+        let mut begun = self.lock();
+        if begun.len() >= MAX_TASKS {
+            begun.pop_front();
+        }
+        begun.push_back((id, upstream));
+    }
+
+    fn upstream_of(&self, id: &str) -> Option<UpstreamName> {
+        let begun = self.lock();
+        begun
+            .iter()
+            .rev()
+            .find(|(known, _)| known == id)
+            .map(|(_, upstream)| upstream.clone())
+    }
+
+    fn knows(&self, id: &str, upstream: &UpstreamName) -> bool {
+        self.lock()
+            .iter()
+            .any(|(known, by)| known == id && by == upstream)
+    }
+}
+
+/// Whether a method is about tasks.
+pub(super) fn concerns(method: &str) -> bool {
+    matches!(method, "tasks/get" | "tasks/result" | "tasks/cancel" | LIST)
+}
+
+/// Remembers the task that an answered call began.
+pub(super) fn note(exchange: &Exchange<'_>, report: &CallReport) {
+    let asked_for_one = exchange.params.is_some_and(|params| params.get("task").is_some());
+    let (Some(session), true, End::Answered(answer)) = (exchange.session, asked_for_one, &report.end) else {
+        return;
+    };
+    let id = scan::member(&answer.raw, "task").and_then(|task| text(task, "taskId"));
+    let upstream = report
+        .upstream
+        .as_deref()
+        .and_then(|name| UpstreamName::try_from(name).ok());
+    if let (Some(id), Some(upstream), AnswerKind::Result) = (id, upstream, answer.kind) {
+        session.tasks().begin(id, upstream);
+    }
+}
+
+fn text(object: &[u8], key: &str) -> Option<String> {
+    serde_json::from_slice(scan::member(object, key)?).ok()
+}
+
+/// A request about tasks.
+pub(super) async fn serve(
+    exchange: &Exchange<'_>,
+    method: &str,
+    open: Option<oneshot::Sender<Opening>>,
+) -> Answer {
+    if method == LIST {
+        return list(exchange, open).await;
+    }
+    let Some(id) = request::text(exchange.params, "taskId") else {
+        return exchange.error(&ProtocolError::invalid_params("params.taskId must be a string"));
+    };
+    let upstream = match exchange.session {
+        Some(session) => session.tasks().upstream_of(&id),
+        // Without a session, the upstream alone can tell whose task it is.
+        None => route::method(exchange.state, |offers| offers.tasks),
+    };
+    let Some(upstream) = upstream else {
+        return exchange.error(&ProtocolError::invalid_params(format!(
+            "this session has begun no task {id:?}"
+        )));
+    };
+    let asked = asked(exchange, method, upstream);
+    request::govern(exchange, open, asked).await
+}
+
+fn asked(exchange: &Exchange<'_>, method: &str, upstream: UpstreamName) -> Asked {
+    let route = Route {
+        upstream,
+        own: String::new(),
+    };
+    let params = params::with_texts(exchange.params, &[]);
+    Asked::method(method, request::method_of(exchange, &route, method), params)
+}
+
+/// The tasks of the one upstream that has some: those of this session.
+async fn list(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -> Answer {
+    let with_tasks = route::method(exchange.state, |offers| offers.tasks);
+    let upstream = with_tasks.or_else(|| route::method(exchange.state, |_| true));
+    let Some(upstream) = upstream else {
+        return exchange.no_method(LIST);
+    };
+    let is_shared = exchange
+        .state
+        .gate
+        .upstreams()
+        .get(upstream.as_str())
+        .is_some_and(|upstream| upstream.is_shared());
+    let asked = asked(exchange, LIST, upstream.clone());
+    let mut report = request::decide(exchange, open, &asked).await;
+    if let (true, End::Answered(answer)) = (is_shared, &mut report.end)
+        && answer.kind == AnswerKind::Result
+    {
+        let own = |id: &str| {
+            exchange
+                .session
+                .is_some_and(|session| session.tasks().knows(id, &upstream))
+        };
+        answer.raw = only(&answer.raw, own).into();
+    }
+    request::render(exchange, &report, &asked)
+}
+
+/// A list of tasks without those of others.
+fn only(result: &[u8], is_own: impl Fn(&str) -> bool) -> Vec<u8> {
+    let listed = scan::member(result, "tasks").unwrap_or(b"[]");
+    let own: Vec<&[u8]> = scan::elements(listed)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|task| text(task, "taskId").is_some_and(|id| is_own(&id)))
+        .collect();
+    let tasks = [b"[".as_slice(), &own.join(&b','), b"]"].concat();
+    splice::with_value(result, "tasks", &tasks).unwrap_or_else(|| b"{\"tasks\":[]}".to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_shows_the_tasks_of_its_session_alone() {
+        let listed = br#"{"tasks":[{"taskId":"a","n":1.00},{"taskId":"b"},{}],"nextCursor":"c"}"#;
+        let shown = String::from_utf8(only(listed, |id| id == "a")).unwrap();
+        assert_eq!(shown, r#"{"tasks":[{"taskId":"a","n":1.00}],"nextCursor":"c"}"#);
+        assert_eq!(only(b"{}", |_| true), b"{\"tasks\":[]}");
+    }
+
+    #[test]
+    fn a_task_is_known_by_its_upstream_and_the_oldest_give_way() {
+        let tasks = Tasks::default();
+        let upstream: UpstreamName = "a".parse().unwrap();
+        for number in 0..=MAX_TASKS {
+            tasks.begin(number.to_string(), upstream.clone());
+        }
+        assert_eq!(tasks.upstream_of("0"), None);
+        assert_eq!(tasks.upstream_of("1"), Some(upstream.clone()));
+        assert!(tasks.knows("2", &upstream) && !tasks.knows("2", &"b".parse().unwrap()));
+    }
+}
