@@ -29,7 +29,8 @@ pub async fn run(folder: &Path, extent: Extent, report: &mut Report) -> Result<(
     let serves = Serves {
         agents: "*",
         url: format!("http://{upstream}/mcp"),
-        stdio: false,
+        others: false,
+        program: false,
     };
     let home = Home::make(folder, "sidecar-limits", &plane, &serves).await?;
     let sidecar = home.start().await?;
