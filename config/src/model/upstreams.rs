@@ -65,11 +65,15 @@ fn transport_fits(server: &McpServer, keys: &Keys<'_, '_>) {
         Transport::Stdio => ("command", &["url", "headers"]),
         Transport::Sse | Transport::StreamableHttp => ("url", &["command", "args", "env"]),
     };
-    let asks = server.server_requests.as_ref().is_some_and(|asks| !asks.is_empty());
+    let asks = server
+        .server_requests
+        .as_ref()
+        .is_some_and(|asks| !asks.is_empty());
     if server.share == Some(true) && asks {
         keys.problem(
             Some("server_requests"),
-            "server_requests needs a connection for each agent session; remove share: true, or the list".to_owned(),
+            "server_requests needs a connection for each agent session; remove share: true, or the list"
+                .to_owned(),
         );
     }
     let transport = server.transport.as_str();

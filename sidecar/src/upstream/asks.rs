@@ -131,7 +131,10 @@ mod tests {
             br#"{ "sampling":{"tools":{}}, "elicitation" : {"url":{}},"roots":{},"tasks":{},"x":1.00}"#,
         );
         let only = Asks::of(&[ServerRequest::Elicitation]);
-        assert_eq!(only.of_agent(&raw), &br#"{"elicitation":{"url":{}},"x":1.00}"#[..]);
+        assert_eq!(
+            only.of_agent(&raw),
+            &br#"{"elicitation":{"url":{}},"x":1.00}"#[..]
+        );
         let plain = Bytes::from_static(br#"{ "roots":{}}"#);
         assert_eq!(Asks::ALL.of_agent(&plain).as_ptr(), plain.as_ptr());
         assert_eq!(Asks::default().announced(), "{}");

@@ -14,8 +14,8 @@ use super::route::{self, Route};
 use super::serve::{Answer, Exchange};
 use super::{params, splice};
 use crate::gate::{CallReport, End};
-use crate::upstream::mcp::scan;
 use crate::upstream::AnswerKind;
+use crate::upstream::mcp::scan;
 
 /// Tasks of one session that are remembered; the oldest give way.
 const MAX_TASKS: usize = 1000;
