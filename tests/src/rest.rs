@@ -106,6 +106,10 @@ impl Rest {
         self.asked().pop().expect("a request came")
     }
 
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the server ends with the test's runtime, and small answers need no TCP_NODELAY"
+    )]
     fn serve(&mut self, listener: tokio::net::TcpListener) {
         let router = Router::new()
             .fallback(answer)

@@ -24,6 +24,9 @@ use offered::{AllOffered, Offered};
 use crate::control::Corrections;
 use crate::upstream::{DeclaredCatalogue, Upstream, Upstreams};
 
+/// Tools of one upstream that are judged at once, between calls.
+const SOON: usize = 200;
+
 /// All tools of one upstream, for the control plane to know and pin.
 #[derive(Clone, Debug)]
 pub struct PublishedCatalogue {
@@ -106,13 +109,17 @@ impl Registry {
         loop {
             let declared = Arc::clone(&catalogue.borrow_and_update());
             if declared.is_read {
-                // Thousands of tools take a while to be judged, and calls go on meanwhile.
-                let registry = self.clone();
-                if tokio::task::spawn_blocking(move || registry.take(&declared))
-                    .await
-                    .is_err()
-                {
-                    return;
+                if declared.tools.len() <= SOON {
+                    self.take(&declared);
+                } else {
+                    // Calls go on while thousands of tools are judged.
+                    let registry = self.clone();
+                    if tokio::task::spawn_blocking(move || registry.take(&declared))
+                        .await
+                        .is_err()
+                    {
+                        return;
+                    }
                 }
             }
             if catalogue.changed().await.is_err() {

@@ -63,7 +63,12 @@ pub(super) async fn a_tool_without_a_prefix_is_one_upstreams(fixture: &Fixture) 
     store.publish_catalogue(of("pets", "s2")).await.unwrap();
     let foreign = store.publish_catalogue(of("evil", "s3")).await.unwrap_err();
     assert!(matches!(foreign, StoreError::Invalid { .. }), "{foreign}");
-    assert!(foreign.to_string().contains("`get_pets` is one of the upstream `pets` too"), "{foreign}");
+    assert!(
+        foreign
+            .to_string()
+            .contains("`get_pets` is one of the upstream `pets` too"),
+        "{foreign}"
+    );
     let elsewhere = Publication {
         namespace: "other".to_owned(),
         ..of("evil", "s4")
