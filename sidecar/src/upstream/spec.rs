@@ -39,10 +39,7 @@ impl SourceSpec {
                     OpenApiSpec::of(service, place, &documents, message_bytes).into()
                 }),
             )
-<<<<<<< HEAD
             .chain(programs.map(|tool| Self::Cli(CliSpec::of(tool))))
-=======
->>>>>>> d17f454 (Few tools of an upstream are judged at once, as before; many beside the calls)
             .collect()
     }
 
