@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approvals::Approvals;
-use crate::auth::{AdminToken, OperatorIssuer, Sidecars};
+use crate::auth::{Accounts, AdminToken, OperatorIssuer, Sidecars};
 use crate::documents::Directory;
 use crate::keys::KeyRing;
 use crate::metrics::Metrics;
@@ -97,6 +97,8 @@ pub struct Core {
     pub admin_token: AdminToken,
     /// The identity provider of operators, where there is one.
     pub issuer: Option<OperatorIssuer>,
+    /// The service accounts that enrol sidecars.
+    pub accounts: Option<Accounts>,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
     /// Names under which this server is called, for callers that a browser could stand behind.

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use config::Config;
-use config::model::{FirstUse, OperatorRole, Operators, Params, RoleName};
+use config::model::{FirstUse, OperatorRole, Operators, Params, RoleName, SidecarAccounts};
 use net::clock::Clock;
+use net::token::KeySource;
 use policy::Policy;
 use policy::document::Lists;
 use proto::body::FleetSettings;
 
-use crate::auth::{IssuerOptions, Reach, Right, Role};
+use crate::auth::{AccountOptions, IssuerOptions, Reach, Right, Role};
 use crate::core::{Lifetimes, StreamLimits};
 use crate::quotas::RedisServer;
 use crate::store::catalogue::Pinning;
@@ -55,6 +56,8 @@ pub struct Options {
     pub trace_key: Option<String>,
     /// The identity provider of operators.
     pub issuer: Option<IssuerOptions>,
+    /// The service accounts that enrol sidecars.
+    pub accounts: Option<AccountOptions>,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
     /// Host names under which operators call this server, beside loopback names and IP addresses.
@@ -91,6 +94,7 @@ impl Options {
             admin_token: None,
             trace_key: None,
             issuer: None,
+            accounts: None,
             loopback_operators: false,
             hosts: Vec::new(),
             settings: FleetSettings::default(),
@@ -131,6 +135,7 @@ impl From<&Config> for Options {
             admin_token: text(&config.auth.admin_token),
             trace_key: text(&config.trace_key),
             issuer: config.auth.operators.as_ref().map(issuer),
+            accounts: config.auth.sidecar_accounts.as_ref().map(accounts),
             loopback_operators: config.auth.loopback_operators,
             hosts: config.listen.hosts.clone(),
             settings: settings(config),
@@ -181,6 +186,28 @@ fn right(given: &OperatorRole) -> (String, Right) {
         .collect();
     let reach = Reach::of(&namespaces);
     (given.value.clone(), Right { role, reach })
+}
+
+fn accounts(cluster: &SidecarAccounts) -> AccountOptions {
+    let keys = match &cluster.jwks_url {
+        Some(url) => KeySource {
+            url: url.clone(),
+            ca_file: cluster.ca_cert.clone(),
+            token_file: cluster.token_file.clone(),
+        },
+        None => KeySource::cluster(),
+    };
+    AccountOptions {
+        issuer: cluster.issuer.clone(),
+        audience: cluster.audience.clone(),
+        keys,
+        accounts: cluster.accounts.clone(),
+        agents: cluster
+            .agents
+            .iter()
+            .map(|glob| glob.as_str().to_owned())
+            .collect(),
+    }
 }
 
 fn settings(config: &Config) -> FleetSettings {

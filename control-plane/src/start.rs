@@ -18,7 +18,7 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::approvals::{self, Approvals};
-use crate::auth::{self, AdminToken, AdminTokenError, IssuerError, OperatorIssuer, Sidecars};
+use crate::auth::{self, Accounts, AdminToken, AdminTokenError, IssuerError, OperatorIssuer, Sidecars};
 use crate::configuration;
 use crate::core::Core;
 use crate::documents::{self, Directory, Folder};
@@ -60,6 +60,9 @@ pub enum StartError {
     /// The certificate authority of Redis cannot be used.
     #[error("redis_ca_cert: {0}")]
     Redis(#[from] TlsError),
+    /// The keys of the cluster whose service accounts enrol sidecars can never be fetched.
+    #[error("auth.sidecar_accounts.jwks_url cannot be used: {0}")]
+    Accounts(String),
     /// A setting or a policy cannot be written as JSON.
     #[error("the configuration cannot be stored: {0}")]
     Json(#[from] serde_json::Error),
@@ -143,6 +146,15 @@ async fn assemble(
         &metrics,
         (&tasks, &shutdown),
     )?;
+    let accounts = match options.accounts {
+        Some(accounts) => {
+            let (accounts, fetcher) =
+                Accounts::new(accounts, &options.clock).map_err(StartError::Accounts)?;
+            tasks.spawn(fetcher.run(shutdown.clone()));
+            Some(accounts)
+        }
+        None => None,
+    };
     let ingest = Ingest::start(&store, &metrics, &tasks, &shutdown);
     Ok(Arc::new(Core {
         hub: Hub::new(Arc::clone(&keys), view.revision, entries),
@@ -157,6 +169,7 @@ async fn assemble(
         checkpoints: watch::Sender::new(None),
         admin_token,
         issuer,
+        accounts,
         loopback_operators: options.loopback_operators,
         hosts: AllowedHosts::new(options.hosts),
         lists: options.lists,

@@ -24,7 +24,12 @@ pub(crate) fn link(config: &Config) -> Option<Link> {
 
 /// What the sidecar enrols by.
 pub(crate) fn join(config: &Config) -> Option<JoinProof> {
-    config.control_plane.token_file.clone().map(JoinProof::TokenFile)
+    let link = &config.control_plane;
+    let account = link
+        .service_account_file
+        .clone()
+        .map(JoinProof::ServiceAccountFile);
+    account.or_else(|| link.token_file.clone().map(JoinProof::TokenFile))
 }
 
 /// The link.

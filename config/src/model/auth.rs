@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use policy::glob::Glob;
 use tools::id::AgentId;
 
 use super::Operators;
@@ -22,6 +23,8 @@ section! {
         jwt: Option<Jwt>,
         /// Tokens of Kubernetes service accounts, by which agents in pods prove who they are.
         service_accounts: Option<ServiceAccounts>,
+        /// Tokens of Kubernetes service accounts, by which sidecars in pods enrol without a join token.
+        sidecar_accounts: Option<SidecarAccounts>,
         /// The agents that proven names stand for, where an agent is not called by its token's or certificate's own
         /// name: `system:serviceaccount:prod:billing: billing`.
         agents: BTreeMap<String, AgentId>,
@@ -106,16 +109,55 @@ fn cluster_is_sound(cluster: &ServiceAccounts, keys: &Keys<'_, '_>) {
             "auth.service_accounts.audience must not be \"toolgate\": an agent's token could enrol a sidecar";
         keys.problem(Some("audience"), message.to_owned());
     }
-    match &cluster.jwks_url {
-        Some(url) => authority_has_a_use("auth.service_accounts", url, cluster.ca_cert.as_ref(), keys),
-        None => {
-            for key in ["ca_cert", "token_file"].into_iter().filter(|key| keys.has(key)) {
-                keys.problem(
-                    Some(key),
-                    format!("auth.service_accounts.{key} needs jwks_url too"),
-                );
-            }
-        }
+    cluster_keys_fit(
+        "auth.service_accounts",
+        cluster.jwks_url.as_deref(),
+        cluster.ca_cert.as_ref(),
+        keys,
+    );
+}
+
+section! {
+    /// The cluster whose service-account tokens enrol sidecars: each with the UID of its pod as its id, in the namespace of
+    /// that name. The control plane reads it.
+    SidecarAccounts as "auth.sidecar_accounts" {
+        /// What a token's `iss` must be: the cluster's issuer.
+        issuer: String = "https://kubernetes.default.svc.cluster.local",
+        /// What a token's `aud` must be or hold: the audience that the sidecar's token is projected for.
+        audience: String = "toolgate",
+        /// Where the cluster publishes its keys. Default: the API server, with the authority and token of this pod.
+        jwks_url: Option<String> as Option<HttpUrl>,
+        /// Certificate authority of `jwks_url` in PEM form. Default: the public roots.
+        ca_cert: Option<PathBuf>,
+        /// File with a bearer token to show at `jwks_url`.
+        token_file: Option<PathBuf>,
+        /// Patterns of the service accounts that may enrol a sidecar, as `<namespace>:<name>`.
+        accounts: Vec<Glob>,
+        /// Patterns of the agents that such a sidecar may speak for, within its namespace.
+        agents: Vec<Glob> = "*",
+    }
+    check enrolment_is_sound
+}
+
+fn enrolment_is_sound(cluster: &SidecarAccounts, keys: &Keys<'_, '_>) {
+    if cluster.accounts.is_empty() {
+        let message = "auth.sidecar_accounts needs the key \"accounts\": patterns such as \"prod:*\"";
+        keys.problem(None, message.to_owned());
+    }
+    cluster_keys_fit(
+        "auth.sidecar_accounts",
+        cluster.jwks_url.as_deref(),
+        cluster.ca_cert.as_ref(),
+        keys,
+    );
+}
+
+fn cluster_keys_fit(section: &str, url: Option<&str>, ca_cert: Option<&PathBuf>, keys: &Keys<'_, '_>) {
+    if let Some(url) = url {
+        return authority_has_a_use(section, url, ca_cert, keys);
+    }
+    for key in ["ca_cert", "token_file"].into_iter().filter(|key| keys.has(key)) {
+        keys.problem(Some(key), format!("{section}.{key} needs jwks_url too"));
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use policy::document::{Lists as PolicyLists, Policy};
 use tools::id::UpstreamName;
 
-pub use auth::{Auth, Jwt, ServiceAccounts};
+pub use auth::{Auth, Jwt, ServiceAccounts, SidecarAccounts};
 pub use cli::{CliCommand, CliTool};
 pub use governance::{
     Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,

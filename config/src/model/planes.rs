@@ -18,11 +18,18 @@ section! {
         ca_cert: Option<PathBuf>,
         /// File with the join token (`toolgate sidecars tokens create`).
         token_file: Option<PathBuf>,
+        /// File with the projected service-account token of this pod (audience `toolgate`), instead of a join token; see
+        /// `auth.sidecar_accounts` of the control plane.
+        service_account_file: Option<PathBuf>,
     }
     check link_is_sound
 }
 
 fn link_is_sound(link: &ControlPlane, keys: &Keys<'_, '_>) {
+    if link.token_file.is_some() && link.service_account_file.is_some() {
+        let message = "control_plane.service_account_file and token_file exclude each other; keep one of them";
+        keys.problem(Some("service_account_file"), message.to_owned());
+    }
     let is_plain = link.url.as_deref().is_some_and(|url| url.starts_with("http://"));
     if is_plain && link.ca_cert.is_some() {
         keys.problem(

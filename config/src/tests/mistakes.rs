@@ -137,6 +137,18 @@ fn settings_that_do_not_fit_together_are_told() {
             "1:36 auth.service_accounts.ca_cert needs jwks_url too",
         ),
         (
+            "auth: {sidecar_accounts: {token_file: c, accounts: ['prod:*']}}",
+            "1:39 auth.sidecar_accounts.token_file needs jwks_url too",
+        ),
+        (
+            "auth: {sidecar_accounts: {agents: ['*']}}",
+            "1:26 auth.sidecar_accounts needs the key \"accounts\": patterns such as \"prod:*\"",
+        ),
+        (
+            "control_plane: {token_file: a, service_account_file: b}",
+            "1:54 control_plane.service_account_file and token_file exclude each other; keep one of them",
+        ),
+        (
             "auth: {service_accounts: {audience: toolgate}}",
             "1:37 auth.service_accounts.audience must not be \"toolgate\": an agent's token could enrol a sidecar",
         ),

@@ -1,5 +1,6 @@
 //! Who is calling: sidecars by their credential, operators by a token, and what operators may do.
 
+mod accounts;
 mod admin;
 pub mod credential;
 mod issuer;
@@ -7,6 +8,7 @@ mod operators;
 mod role;
 mod sidecars;
 
+pub use accounts::{AccountError, AccountOptions, Accounts, Pod};
 pub use admin::{AdminToken, AdminTokenError};
 pub use credential::{Claims, CredentialError};
 pub use issuer::{IssuerError, IssuerOptions, OperatorIssuer};

@@ -1,5 +1,7 @@
 //! `Enrolment`: join tokens and renewal secrets into credentials.
 
+mod pods;
+
 use std::sync::Arc;
 
 use net::clock::micros;
@@ -28,7 +30,12 @@ impl Service {
         Self { core }
     }
 
-    async fn redeem(&self, token: &str, info: &SidecarInfo) -> Result<(Enrolled, String), Status> {
+    async fn redeem(
+        &self,
+        token: &str,
+        info: &SidecarInfo,
+        sidecar_id: Option<String>,
+    ) -> Result<(Enrolled, String), Status> {
         let facts = facts(info)?;
         let token_hash = digest(token);
         let token = self
@@ -42,7 +49,7 @@ impl Service {
         let secret = hex::random_secret().map_err(|_| Status::internal("no randomness for a secret"))?;
         let redemption = Redemption {
             token_hash,
-            sidecar_id: None,
+            sidecar_id,
             renewal_hash: digest(&secret),
             agents,
             upstreams,
@@ -57,7 +64,7 @@ impl Service {
         let known = match self.core.store.sidecar(&resume.sidecar_id).await {
             Ok(known) => known,
             Err(StoreError::NotFound { .. }) if !resume.join_token.is_empty() => {
-                return self.redeem(&resume.join_token, info).await;
+                return self.redeem(&resume.join_token, info, None).await;
             }
             Err(StoreError::NotFound { .. }) => {
                 return Err(super::enrol_status(&EnrolRefusal::UnknownSidecar(
@@ -151,13 +158,9 @@ impl Enrolment for Service {
         let info = request.info.unwrap_or_default();
         let contract = contract(&info)?;
         let (enrolled, renewal_secret) = match &request.proof {
-            Some(Proof::JoinToken(token)) => self.redeem(token, &info).await?,
+            Some(Proof::JoinToken(token)) => self.redeem(token, &info, None).await?,
             Some(Proof::Resume(resume)) => self.resume(resume, &info).await?,
-            Some(Proof::ServiceAccountToken(_)) => {
-                return Err(Status::unimplemented(
-                    "this version does not enrol by service-account token; use a join token (`toolgate sidecars tokens create`)",
-                ));
-            }
+            Some(Proof::ServiceAccountToken(token)) => self.enrol_pod(token, &info).await?,
             None => {
                 return Err(Status::invalid_argument(
                     "no proof: send a join token or an id with its renewal secret",

@@ -3,6 +3,7 @@
 //! Signatures are RS, PS and ES with 256 and 384 bits, RS and PS with 512, and EdDSA, all by ring. ES512 is not served: ring
 //! has no P-521. `none` and HMAC do not exist here, so no key can be mistaken for a secret.
 
+mod account;
 mod algorithm;
 mod claims;
 mod error;
@@ -11,6 +12,7 @@ mod jws;
 mod key;
 mod key_set;
 mod keys;
+mod setup;
 mod verifier;
 
 #[cfg(any(test, feature = "test-tokens"))]
@@ -19,9 +21,11 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use account::ServiceAccount;
 pub use algorithm::Algorithm;
 pub use claims::Claims;
 pub use error::TokenError;
 pub use jws::MAX_TOKEN_BYTES;
 pub use keys::{Fetcher, KeyOptions, KeyState, Keys};
+pub use setup::KeySource;
 pub use verifier::{Issuer, Verified, Verifier};

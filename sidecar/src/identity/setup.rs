@@ -1,19 +1,10 @@
 //! From the configuration to what proves who calls.
 
-use std::path::PathBuf;
-
 use config::model::{Auth, Jwt, ServiceAccounts};
 use net::clock::Clock;
-use net::outbound::{Destination, Options, Outbound, OutboundError, Url};
-use net::token::{Fetcher, Issuer, KeyOptions, Keys, Verifier};
+use net::token::{Fetcher, Issuer, KeySource, Verifier};
 
 use super::{Identities, Naming, Proofs};
-
-/// The API server's key set, as pods reach it.
-const CLUSTER_KEYS: &str = "https://kubernetes.default.svc/openid/v1/jwks";
-/// What every pod has to reach the API server with.
-const CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
-const CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Why callers cannot be identified as the configuration says.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +50,15 @@ impl Identities {
 }
 
 fn provider(jwt: &Jwt, clock: &Clock) -> Result<Source, SetupError> {
-    let (keys, fetcher) = keys("auth.jwt", &jwt.jwks_url, jwt.ca_cert.clone(), None, clock)?;
+    let source = KeySource {
+        url: jwt.jwks_url.clone(),
+        ca_file: jwt.ca_cert.clone(),
+        token_file: None,
+    };
+    let (keys, fetcher) = source.keys(clock).map_err(|problem| SetupError {
+        section: "auth.jwt",
+        problem,
+    })?;
     Ok(Source {
         issuer: Issuer {
             name: jwt.issuer.clone(),
@@ -75,11 +74,18 @@ fn provider(jwt: &Jwt, clock: &Clock) -> Result<Source, SetupError> {
 }
 
 fn service_accounts(cluster: &ServiceAccounts, clock: &Clock) -> Result<Source, SetupError> {
-    let (url, ca_file, token_file) = match &cluster.jwks_url {
-        Some(url) => (url.as_str(), cluster.ca_cert.clone(), cluster.token_file.clone()),
-        None => (CLUSTER_KEYS, Some(CLUSTER_CA.into()), Some(CLUSTER_TOKEN.into())),
+    let source = match &cluster.jwks_url {
+        Some(url) => KeySource {
+            url: url.clone(),
+            ca_file: cluster.ca_cert.clone(),
+            token_file: cluster.token_file.clone(),
+        },
+        None => KeySource::cluster(),
     };
-    let (keys, fetcher) = keys("auth.service_accounts", url, ca_file, token_file, clock)?;
+    let (keys, fetcher) = source.keys(clock).map_err(|problem| SetupError {
+        section: "auth.service_accounts",
+        problem,
+    })?;
     Ok(Source {
         issuer: Issuer {
             name: cluster.issuer.clone(),
@@ -89,34 +95,4 @@ fn service_accounts(cluster: &ServiceAccounts, clock: &Clock) -> Result<Source, 
         naming: Naming::ServiceAccount,
         fetcher,
     })
-}
-
-fn keys(
-    section: &'static str,
-    url: &str,
-    ca_file: Option<PathBuf>,
-    token_file: Option<PathBuf>,
-    clock: &Clock,
-) -> Result<(Keys, Fetcher), SetupError> {
-    let unusable = |problem: String| SetupError { section, problem };
-    let url: Url = url.parse().map_err(|_| unusable("it is not a URL".to_owned()))?;
-    let refused = |error: OutboundError| unusable(error.to_string());
-    Destination::Configured.check(&url).map_err(refused)?;
-    if url.scheme() == "http" {
-        tracing::warn!(
-            section,
-            "the keys of a token issuer are fetched without TLS: who can change that answer can be any agent"
-        );
-    }
-    let client = Outbound::new(Options {
-        ca_file,
-        ..Options::new(Destination::Configured)
-    })
-    .map_err(refused)?;
-    let options = KeyOptions {
-        url,
-        token_file,
-        clock: clock.clone(),
-    };
-    Ok(Keys::new(options, client))
 }

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use net::token::{Claims, KeyState, TokenError, Verified, Verifier};
+use net::token::{Claims, KeyState, ServiceAccount, TokenError, Verified, Verifier};
 use tools::id::{AgentId, UserId};
 
 use super::{ANONYMOUS, Identity, IdentityError, Strength};
-
-/// How Kubernetes names the subject of a service account's token.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// How an issuer's tokens name agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +81,7 @@ impl Proofs {
             }
             Some(Naming::ServiceAccount) => {
                 let subject = claims.text("sub")?;
-                if !is_service_account(subject) {
+                if ServiceAccount::of(claims).is_none() {
                     return Err(IdentityError::NotAServiceAccount);
                 }
                 (subject, None)
@@ -109,11 +106,4 @@ impl Proofs {
         }
         Ok(AgentId::try_from(name)?)
     }
-}
-
-fn is_service_account(subject: &str) -> bool {
-    let parts = subject
-        .strip_prefix(SERVICE_ACCOUNT)
-        .and_then(|rest| rest.split_once(':'));
-    parts.is_some_and(|(namespace, name)| !namespace.is_empty() && !name.is_empty() && !name.contains(':'))
 }
