@@ -96,7 +96,8 @@ pub(super) async fn serve(
     let upstream = match exchange.session {
         Some(session) => session.tasks().upstream_of(&id),
         // Without a session, the upstream alone can tell whose task it is.
-        None => route::method(exchange.state, |offers| offers.tasks),
+        None => route::method(exchange.state, |offers| offers.tasks)
+            .or_else(|| route::method(exchange.state, |_| true)),
     };
     let Some(upstream) = upstream else {
         return exchange.error(&ProtocolError::invalid_params(format!(

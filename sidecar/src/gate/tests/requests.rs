@@ -193,8 +193,13 @@ async fn next(stream: &mut axum::body::BodyDataStream) -> String {
     loop {
         let piece = tokio::time::timeout(std::time::Duration::from_secs(10), stream.next()).await;
         let text = String::from_utf8(piece.unwrap().unwrap().unwrap().to_vec()).unwrap();
-        if !text.starts_with(':') {
-            return text;
+        let event = match text.split_once('\n') {
+            Some((id, event)) if id.starts_with("id: ") => event.to_owned(),
+            _ => text,
+        };
+        let says_something = event.lines().any(|line| line.starts_with("data: {"));
+        if says_something {
+            return event;
         }
     }
 }
