@@ -25,7 +25,7 @@ async function listed(client, [method, key, known]) {
 }
 
 /** What a server says, as text: by what was asked. */
-async function answers(client, { calls, prompts = [] }) {
+async function answers(client, { calls, prompts = [], conditional = [] }) {
   const found = new Map();
   for (const list of LISTS) {
     const entries = await listed(client, list);
@@ -36,6 +36,8 @@ async function answers(client, { calls, prompts = [] }) {
     }
   }
   for (const call of calls) found.set(`tools/call ${call.name}`, await outcome(client, 'tools/call', call));
+  // What is offered depends on what the client can do, and Toolgate says that it can do what its agents may.
+  for (const name of conditional) found.delete(`tools/list ${name}`);
   for (const name of prompts) found.set(`prompts/get ${name}`, await outcome(client, 'prompts/get', { name }));
   return found;
 }
