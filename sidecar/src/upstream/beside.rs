@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 
 use super::{Upstream, Upstreams};
 
 /// The work beside one upstream.
 struct Beside {
     number: u64,
-    work: AbortOnDropHandle<()>,
+    work: JoinSet<()>,
 }
 
 impl Upstreams {
@@ -28,10 +28,8 @@ impl Upstreams {
                 .into_iter()
                 .partition(|(name, beside)| now.get(name).is_some_and(|entry| entry.number == beside.number));
             all = kept;
-            for (name, beside) in ended {
-                beside.work.abort();
-                // Aborted, or ended before: either way it does nothing more.
-                let _ = beside.work.await;
+            for (name, mut beside) in ended {
+                beside.work.shutdown().await;
                 if !now.contains_key(&name) {
                     gone(&name);
                 }
@@ -41,10 +39,11 @@ impl Upstreams {
                 .filter(|(name, _)| !all.contains_key(*name))
                 .collect::<Vec<_>>()
             {
-                let beside = Beside {
+                let mut beside = Beside {
                     number: entry.number,
-                    work: AbortOnDropHandle::new(tokio::spawn(work(&entry.upstream))),
+                    work: JoinSet::new(),
                 };
+                beside.work.spawn(work(&entry.upstream));
                 all.insert(Arc::clone(name), beside);
             }
             if changes.changed().await.is_err() {
