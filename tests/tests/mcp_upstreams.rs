@@ -23,6 +23,7 @@ use tests::wait;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 
 const OPEN: &str = r#"
 policies:
@@ -207,16 +208,15 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up_and_bothers_no_other
     python.kill();
     // The kernel takes connections, and nobody answers them.
     let silent = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-    let hanging = tokio::spawn({
-        let agent = agent.clone();
-        async move { agent.call("silent.tool", json!({"text": "x"})).await }
-    });
+    let mut hanging = JoinSet::new();
+    let asking = agent.clone();
+    hanging.spawn(async move { asking.call("silent.tool", json!({"text": "x"})).await });
     for number in 0..20 {
         let called = agent.call("well.tool", json!({"text": number.to_string()})).await;
         assert_eq!(called.text(), format!("tool: {number}"));
     }
     drop(silent);
-    let failed = hanging.await.unwrap();
+    let failed = hanging.join_next().await.unwrap().unwrap();
     assert!(!failed.is_ok(), "{:?}", failed.answer);
     let _python = python_server(place.path(), port, "streamable-http", &["tool"]).await;
     wait::until("the server that came back is called", || async {
@@ -242,7 +242,13 @@ impl Many {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let mut serving = JoinSet::new();
-        serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        serving.spawn(net::serve::serve(
+            listener,
+            None,
+            router,
+            net::serve::Limits::default(),
+            CancellationToken::new(),
+        ));
         (server, url, serving)
     }
 

@@ -4,7 +4,6 @@
 
 mod build;
 mod offered;
-mod publish;
 #[cfg(test)]
 mod tests;
 
