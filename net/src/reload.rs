@@ -125,12 +125,12 @@ mod tests {
             }
             Err(error) => Err(vec![error.to_string()]),
         };
-        let keeping = tokio::spawn(reloads.keep(load, async move |text| applied.send(text).await.unwrap()));
+        let mut keeping = tokio::task::JoinSet::new();
+        keeping.spawn(reloads.keep(load, async move |text| applied.send(text).await.unwrap()));
         std::fs::write(&path, "bad").unwrap();
         tokio::time::timeout(LONG, refused.notified()).await.unwrap();
         std::fs::write(&path, "good again").unwrap();
         let first = tokio::time::timeout(LONG, came.recv()).await.unwrap();
         assert_eq!(first.as_deref(), Some("good again"));
-        keeping.abort();
     }
 }

@@ -27,7 +27,8 @@ section! {
 
 fn link_is_sound(link: &ControlPlane, keys: &Keys<'_, '_>) {
     if link.token_file.is_some() && link.service_account_file.is_some() {
-        let message = "control_plane.service_account_file and token_file exclude each other; keep one of them";
+        let message =
+            "control_plane.service_account_file and token_file exclude each other; keep one of them";
         keys.problem(Some("service_account_file"), message.to_owned());
     }
     let is_plain = link.url.as_deref().is_some_and(|url| url.starts_with("http://"));

@@ -31,7 +31,10 @@ pub(super) enum Scope {
 /// One path and method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by the test that walks all paths"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "read by the test that walks all paths")
+    )]
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) role: Role,
