@@ -31,21 +31,23 @@ fn operator_routes() -> Vec<(Method, String)> {
     let source = std::fs::read_to_string(checkout().join("control-plane/src/api/mod.rs")).unwrap();
     let public = ["/healthz", "/readyz", "/version"];
     let mut routes = Vec::new();
-    for route in source.split(".route(").skip(1) {
-        let path = route.split('"').nth(1).unwrap();
-        if public.contains(&path) {
-            continue;
-        }
-        let path = path.replace("{revision}", "latest").replace(['{', '}'], "");
-        for (word, method) in [
-            ("get(", Method::GET),
-            ("post(", Method::POST),
-            ("put(", Method::PUT),
-            ("delete(", Method::DELETE),
-        ] {
-            if route.contains(word) {
-                routes.push((method, path.clone()));
-            }
+    for (word, method) in [
+        (".get(", Method::GET),
+        (".post(", Method::POST),
+        (".put(", Method::PUT),
+        (".patch(", Method::PATCH),
+        (".delete(", Method::DELETE),
+    ] {
+        for route in source.split(word).skip(1) {
+            let path = route
+                .trim_start()
+                .strip_prefix('"')
+                .and_then(|rest| rest.split('"').next());
+            let Some(path) = path.filter(|path| !public.contains(path)) else {
+                continue;
+            };
+            let path = path.replace("{revision}", "latest").replace(['{', '}'], "");
+            routes.push((method.clone(), path));
         }
     }
     let known = [
@@ -61,7 +63,7 @@ fn operator_routes() -> Vec<(Method, String)> {
             "{path} is no route"
         );
     }
-    assert!(routes.len() >= 42, "{}", routes.len());
+    assert!(routes.len() >= 55, "{}", routes.len());
     routes
 }
 

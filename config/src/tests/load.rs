@@ -210,5 +210,5 @@ fn the_json_schema_names_every_key_and_refuses_others() {
     let server = &schema["properties"]["mcp_servers"]["items"];
     assert_eq!(server["required"], serde_json::json!(["name", "transport"]));
     assert_eq!(server["properties"]["transport"]["oneOf"][1]["const"], "sse");
-    assert!(schema["properties"].get("cli_tools").is_none());
+    assert!(schema["properties"].get("supervisor").is_none());
 }

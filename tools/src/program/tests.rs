@@ -345,14 +345,14 @@ fn risks(tool: &Tool, arguments: &Value) -> (RiskSet, bool) {
 
 #[test]
 fn a_command_is_judged_by_its_name_and_by_options_that_nobody_listed() {
-    let kubectl = program(&[
+    let acmectl = program(&[
         ("get", rules(Some(&["-n"]), None)),
         ("describe", rules(None, None)),
         ("delete", rules(None, None)),
     ]);
-    let get = tool(&kubectl, "kubectl", "get");
+    let get = tool(&acmectl, "acmectl", "get");
     assert!(get.classification.plain_read, "{:?}", get.classification);
-    let describe = tool(&kubectl, "kubectl", "describe");
+    let describe = tool(&acmectl, "acmectl", "describe");
     assert!(!describe.classification.plain_read);
     assert!(risks(&describe, &json!({"args": ["pods"]})).1);
     assert!(
@@ -360,9 +360,9 @@ fn a_command_is_judged_by_its_name_and_by_options_that_nobody_listed() {
             .0
             .contains(Risk::Execution)
     );
-    let delete = tool(&kubectl, "kubectl", "delete");
+    let delete = tool(&acmectl, "acmectl", "delete");
     assert!(delete.classification.risks.contains(Risk::Delete));
-    let dispatcher = tool(&kubectl, "kubectl", "__dispatch");
+    let dispatcher = tool(&acmectl, "acmectl", "__dispatch");
     assert_eq!(dispatcher.classification.family, Family::Generic);
     assert!(!dispatcher.classification.plain_read);
 }

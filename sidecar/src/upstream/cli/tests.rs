@@ -142,7 +142,7 @@ async fn a_program_that_is_not_there_has_no_tools_and_answers_nothing() {
             ..shell()
         },
         CliSpec {
-            bin: "/etc/hostname".into(),
+            bin: "/etc/passwd".into(),
             ..shell()
         },
         CliSpec {

@@ -50,6 +50,9 @@ pub(super) async fn open(
             tokio::pin!(opening);
             loop {
                 tokio::select! {
+                    // Both answers may have come in one burst: a modern one says why the other is a refusal.
+                    biased;
+                    outcome = &mut discovery, if late.is_none() => late = Some(verdict(outcome, asks)),
                     outcome = &mut opening => {
                         let failure = match outcome.unwrap_or(Err(Failure::Timeout(bound))) {
                             Ok(opened) => return Ok(opened),
@@ -60,7 +63,6 @@ pub(super) async fn open(
                             _ => Err(failure),
                         };
                     }
-                    outcome = &mut discovery, if late.is_none() => late = Some(verdict(outcome, asks)),
                 }
             }
         }
