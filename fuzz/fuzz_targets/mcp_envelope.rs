@@ -13,12 +13,19 @@ mod upstream {
     pub(crate) mod mcp {
         pub(crate) use crate::scan;
     }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AnswerKind {
+        Result,
+        Error,
+    }
 }
 
 use envelope::{EnvelopeError, Message, RequestId};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tools::json::Node;
+use upstream::AnswerKind;
 
 const MAX_BYTES: usize = 4096;
 const DEPTH: usize = 64;
@@ -66,9 +73,15 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(value.get("id").is_none());
             is_read_as(&value, &method, params);
         }
-        Ok(Message::Response) => {
+        Ok(Message::Response { id, kind, raw }) => {
             assert!(value.get("method").is_none());
-            assert!(value.get("result").is_some() || value.get("error").is_some());
+            let member = match kind {
+                AnswerKind::Result => "result",
+                AnswerKind::Error => "error",
+            };
+            let read = |raw| serde_json::from_slice::<Value>(raw).ok();
+            assert_eq!(read(raw).as_ref(), value.get(member));
+            assert_eq!(read(id).as_ref(), value.get("id"));
         }
         Err(EnvelopeError::Batch) => assert!(value.is_array()),
         Err(EnvelopeError::Invalid(_)) => {
