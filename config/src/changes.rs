@@ -1,6 +1,7 @@
 //! What of a changed configuration takes effect while a program runs.
 
 use crate::Config;
+use crate::model::Prefix;
 
 /// What is applied by a sidecar that runs.
 const SIDECAR: [&str; 3] = ["mcp_servers", "openapi", "cli_tools"];
@@ -70,11 +71,6 @@ impl Change {
             at_next_start,
         }
     }
-
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        self.applied.is_empty() && self.at_next_start.is_empty()
-    }
 }
 
 /// The keys that differ; of sections that are applied in part, those within.
@@ -92,6 +88,11 @@ fn keys(before: &Config, after: &Config) -> Vec<String> {
             }
         };
         keys.extend(within.into_iter().map(|inner| format!("{key}.{inner}")));
+    }
+    let names = |config: &Config| config.mcp_servers.first().map(|server| server.name.clone());
+    if after.expose.prefix == Prefix::Never && names(before) != names(after) {
+        // Names without a prefix are those of the server of the start.
+        keys.push("expose.prefix".to_owned());
     }
     keys
 }

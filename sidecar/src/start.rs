@@ -221,7 +221,10 @@ impl Sidecar {
 
     /// Applies what of a changed configuration can be applied while it runs: which upstreams there are.
     pub fn reload(&self, config: &Config) -> Applied {
-        let specs = settings::upstreams(config);
+        let mut config = config.clone();
+        // Agents' messages have the same bound, which changes at the next start: no upstream is begun anew for it.
+        config.limits.message_bytes = self.state.limits.message_bytes;
+        let specs = settings::upstreams(&config);
         self.control
             .serve_upstreams(specs.iter().map(|spec| spec.name().to_string()).collect());
         self.upstreams.apply(specs)
