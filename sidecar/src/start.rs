@@ -16,7 +16,7 @@ use crate::agent::attended::Tasks;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::rounds::Rounds;
-use crate::agent::mcp::session::Sessions;
+use crate::agent::mcp::sessions::Sessions;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
 use crate::gate::{Gate, Parts};

@@ -11,7 +11,7 @@ use super::caller::ProtectedResource;
 use super::calls::Calls;
 use super::mcp::hub::Hub;
 use super::mcp::rounds::Rounds;
-use super::mcp::session::Sessions;
+use super::mcp::sessions::Sessions;
 use super::names::Names;
 use crate::gate::{Gate, Session};
 use crate::identity::Identities;

@@ -22,7 +22,7 @@ use super::error::ProtocolError;
 use super::round_client::RoundQuestions;
 use super::serve::{self, Answer, Exchange};
 use super::version;
-use super::{call, denial, params, splice};
+use super::{call, denial, dispatch, params, splice};
 use crate::gate::{AskedAgent, Continuation, random_bytes};
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
@@ -162,7 +162,7 @@ pub(super) async fn serve(
     match round {
         Some(Round::Again(again)) => {
             let exchange = exchange.going_on(again);
-            serve::governed(&exchange, method, open).await
+            dispatch::governed(&exchange, method, open).await
         }
         Some(Round::Held(held)) if held.asked == asked(exchange, method) => {
             let responses = exchange.params.and_then(|params| params.get(RESPONSES));

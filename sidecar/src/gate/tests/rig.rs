@@ -26,7 +26,7 @@ use crate::agent::caller::ProtectedResource;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::rounds::Rounds;
-use crate::agent::mcp::session::Sessions;
+use crate::agent::mcp::sessions::Sessions;
 use crate::agent::names::Names;
 use crate::agent::state::{AgentState, Limits};
 use crate::control::tests::plane::{

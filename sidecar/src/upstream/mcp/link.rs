@@ -6,17 +6,17 @@ use std::sync::Arc;
 use http::HeaderValue;
 use tokio::sync::Notify;
 
+use super::duplex::DuplexLink;
 use super::envelope::Answer;
 use super::failure::Failure;
 use super::http::HttpLink;
 use super::session::{Session, Wire};
-use super::stdio::StdioLink;
 use crate::upstream::UpstreamRequest;
 
 /// A connection to an upstream, whichever transport it uses.
 #[derive(Clone, Debug)]
 pub(super) enum Link {
-    Stdio(Arc<StdioLink>),
+    Duplex(Arc<DuplexLink>),
     Http(Arc<HttpLink>),
 }
 
@@ -32,7 +32,7 @@ impl Link {
     /// Sends a request of our own with raw `params`, without a bound of time.
     pub(super) async fn request(&self, wire: &Wire, method: &str, params: &[u8]) -> Result<Reply, Failure> {
         match self {
-            Self::Stdio(link) => link.request(method, params).await,
+            Self::Duplex(link) => link.request(method, params).await,
             Self::Http(link) => link.request(wire, method, params).await,
         }
     }
@@ -40,7 +40,7 @@ impl Link {
     /// Sends a notification.
     pub(super) async fn notify(&self, wire: &Wire, message: Vec<u8>) -> Result<(), Failure> {
         match self {
-            Self::Stdio(link) => link.send(message).await,
+            Self::Duplex(link) => link.send(message).await,
             Self::Http(link) => link.notify(wire, message).await,
         }
     }
@@ -52,7 +52,7 @@ impl Link {
         forwards_identity: bool,
     ) -> Result<Answer, Failure> {
         match &session.link {
-            Self::Stdio(link) => {
+            Self::Duplex(link) => {
                 link.call(&session.opened.wire.dialect, request, forwards_identity)
                     .await
             }
@@ -63,7 +63,7 @@ impl Link {
     /// Wakes when the upstream says that one of its lists changed, or when they may have.
     pub(super) fn changed(&self) -> &Notify {
         match self {
-            Self::Stdio(link) => &link.changed,
+            Self::Duplex(link) => &link.changed,
             Self::Http(link) => &link.changed,
         }
     }
@@ -71,7 +71,7 @@ impl Link {
     /// Waits until the connection has ended, and says why.
     pub(super) async fn ended(&self) -> String {
         match self {
-            Self::Stdio(link) => link.ended().await,
+            Self::Duplex(link) => link.ended().await,
             Self::Http(link) => link.ended().await,
         }
     }
@@ -79,7 +79,7 @@ impl Link {
     /// The number of a session that the upstream no longer knows, as it becomes known.
     pub(super) async fn expired(&self) -> u64 {
         match self {
-            Self::Stdio(_) => std::future::pending().await,
+            Self::Duplex(_) => std::future::pending().await,
             Self::Http(link) => link.expired().await,
         }
     }
@@ -90,7 +90,7 @@ impl Link {
             return std::future::pending().await;
         }
         match &session.link {
-            Self::Stdio(link) => link.listen(session).await,
+            Self::Duplex(link) => link.listen(session).await,
             Self::Http(link) => link.listen(session).await,
         }
     }
@@ -98,7 +98,7 @@ impl Link {
     /// Waits until what the upstream says outside requests is heard, where it is legacy and has news.
     pub(super) async fn listens(&self) {
         match self {
-            Self::Stdio(_) => {}
+            Self::Duplex(_) => {}
             Self::Http(link) => link.listens().await,
         }
     }
@@ -106,7 +106,7 @@ impl Link {
     /// Ends the connection without waiting for its end.
     pub(super) fn give_up(&self) {
         match self {
-            Self::Stdio(link) => link.give_up(),
+            Self::Duplex(link) => link.give_up(),
             Self::Http(link) => link.give_up(),
         }
     }
@@ -114,7 +114,7 @@ impl Link {
     /// Ends the connection, and waits until it is gone.
     pub(super) async fn close(&self, wire: Option<&Wire>) {
         match self {
-            Self::Stdio(link) => link.close().await,
+            Self::Duplex(link) => link.close().await,
             Self::Http(link) => link.close(wire).await,
         }
     }

@@ -4,6 +4,7 @@
 //! connection ends. Calls go through the session that it published.
 
 mod catalogue;
+mod duplex;
 mod envelope;
 mod failure;
 mod handshake;

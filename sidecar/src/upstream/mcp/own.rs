@@ -22,7 +22,7 @@ use super::http::legacy_sse;
 use super::link::Link;
 use super::message;
 use super::session::Session;
-use super::stdio::StdioLink;
+use super::stdio;
 use super::upstream::McpUpstream;
 use crate::upstream::{Origin, Party, TransportSpec, UpstreamRequest};
 
@@ -279,19 +279,19 @@ impl McpUpstream {
                 hearing,
                 &self.tasks,
             ))),
-            (Link::Stdio(_), TransportSpec::Stdio(stdio)) => StdioLink::start(
+            (Link::Duplex(_), TransportSpec::Stdio(program)) => stdio::start(
                 name,
-                stdio,
+                program,
                 self.spec.limits.clone(),
                 hearing,
                 &self.tasks,
                 &self.stop,
             )
-            .map(Link::Stdio),
-            (Link::Stdio(_), TransportSpec::Sse(http)) => {
+            .map(Link::Duplex),
+            (Link::Duplex(_), TransportSpec::Sse(http)) => {
                 let endpoint =
                     Endpoint::new(http).map_err(|error| Failure::Unreachable(error.to_string()))?;
-                Ok(Link::Stdio(legacy_sse::start(
+                Ok(Link::Duplex(legacy_sse::start(
                     name,
                     Arc::new(endpoint),
                     self.spec.limits.clone(),
@@ -300,7 +300,7 @@ impl McpUpstream {
                     &self.stop,
                 )))
             }
-            (Link::Stdio(_), TransportSpec::StreamableHttp(_)) => {
+            (Link::Duplex(_), TransportSpec::StreamableHttp(_)) => {
                 Err(Failure::Unreachable("it has no program".to_owned()))
             }
         }

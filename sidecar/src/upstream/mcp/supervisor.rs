@@ -16,7 +16,7 @@ use super::http::endpoint::Endpoint;
 use super::http::legacy_sse;
 use super::link::Link;
 use super::session::Session;
-use super::stdio::StdioLink;
+use super::stdio;
 use super::upstream::McpUpstream;
 use crate::upstream::retry::RetrySchedule;
 use crate::upstream::{SpecError, TransportSpec};
@@ -124,8 +124,8 @@ impl Supervisor {
         let everybody = Whose::Everybody(self.upstream.notices.clone());
         let hearing = Hearing::new(Arc::clone(&name), everybody, spec.asks());
         match (&spec.transport, &self.endpoint) {
-            (TransportSpec::Stdio(stdio), _) => {
-                StdioLink::start(name, stdio, limits, hearing, &self.tasks, &self.stop).map(Link::Stdio)
+            (TransportSpec::Stdio(program), _) => {
+                stdio::start(name, program, limits, hearing, &self.tasks, &self.stop).map(Link::Duplex)
             }
             (TransportSpec::StreamableHttp(_), Some(endpoint)) => Ok(Link::Http(HttpLink::new(
                 name,
@@ -134,7 +134,7 @@ impl Supervisor {
                 hearing,
                 &self.tasks,
             ))),
-            (TransportSpec::Sse(_), Some(endpoint)) => Ok(Link::Stdio(legacy_sse::start(
+            (TransportSpec::Sse(_), Some(endpoint)) => Ok(Link::Duplex(legacy_sse::start(
                 name,
                 Arc::clone(endpoint),
                 limits,

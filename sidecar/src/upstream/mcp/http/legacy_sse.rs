@@ -21,10 +21,10 @@ use super::pool::Pool;
 use super::sse::{Events, Kind, TooLarge};
 use super::{EVENTS, JSON};
 use crate::upstream::UpstreamLimits;
+use crate::upstream::mcp::duplex::DuplexLink;
 use crate::upstream::mcp::failure::Failure;
 use crate::upstream::mcp::hearing::Hearing;
 use crate::upstream::mcp::scan;
-use crate::upstream::mcp::stdio::StdioLink;
 
 /// Messages that are being sent at once; more wait.
 const MAX_POSTS: usize = 64;
@@ -43,16 +43,16 @@ pub(in super::super) fn start(
     hearing: Hearing,
     tasks: &TaskTracker,
     stop: &CancellationToken,
-) -> Arc<StdioLink> {
+) -> Arc<DuplexLink> {
     let end = CancellationToken::new();
     let pool = Pool::new(endpoint, tasks, end.clone());
-    StdioLink::carried(name, limits, hearing, tasks, stop, |link, queue| async move {
+    DuplexLink::carried(name, limits, hearing, tasks, stop, |link, queue| async move {
         let _end = end.drop_guard();
         attend(&pool, &link, queue).await;
     })
 }
 
-async fn attend(pool: &Pool, link: &Arc<StdioLink>, queue: mpsc::Receiver<Bytes>) {
+async fn attend(pool: &Pool, link: &Arc<DuplexLink>, queue: mpsc::Receiver<Bytes>) {
     let reason = tokio::select! {
         () = link.closing() => "it was closed".to_owned(),
         reason = carry(pool, link, queue) => reason,
@@ -61,7 +61,7 @@ async fn attend(pool: &Pool, link: &Arc<StdioLink>, queue: mpsc::Receiver<Bytes>
 }
 
 /// Carries messages both ways; why that ended.
-async fn carry(pool: &Pool, link: &Arc<StdioLink>, queue: mpsc::Receiver<Bytes>) -> String {
+async fn carry(pool: &Pool, link: &Arc<DuplexLink>, queue: mpsc::Receiver<Bytes>) -> String {
     let bound = link.limits().handshake_timeout;
     let opening = timeout(bound, Stream::open(pool, link.limits().message_bytes));
     let (stream, target) = match opening.await.unwrap_or(Err(Failure::Timeout(bound))) {
@@ -139,7 +139,7 @@ impl Stream {
     }
 
     /// Hands on what comes; why the stream ended.
-    async fn read(mut self, link: &Arc<StdioLink>, heard: &watch::Sender<Instant>) -> String {
+    async fn read(mut self, link: &Arc<DuplexLink>, heard: &watch::Sender<Instant>) -> String {
         let mut is_skipping = false;
         loop {
             loop {
@@ -168,7 +168,7 @@ impl Stream {
 async fn write(
     pool: &Pool,
     target: &PathAndQuery,
-    link: &Arc<StdioLink>,
+    link: &Arc<DuplexLink>,
     mut queue: mpsc::Receiver<Bytes>,
 ) -> String {
     let mut posts = FuturesUnordered::new();
@@ -197,7 +197,7 @@ async fn write(
 async fn post(
     pool: &Pool,
     target: &PathAndQuery,
-    link: &Arc<StdioLink>,
+    link: &Arc<DuplexLink>,
     message: Bytes,
 ) -> Result<(), String> {
     let headers = || {
@@ -228,7 +228,7 @@ async fn post(
 
 /// Asks an upstream that was silent for `silence` whether it is still there; returns when it is not.
 async fn keep_alive(
-    link: &Arc<StdioLink>,
+    link: &Arc<DuplexLink>,
     heard: watch::Receiver<Instant>,
     silence: Duration,
     patience: Duration,
@@ -258,7 +258,7 @@ mod tests {
     async fn an_upstream_that_stays_silent_is_given_up() {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let (asked, mut heard_ping) = mpsc::channel(1);
-        let link = StdioLink::carried(
+        let link = DuplexLink::carried(
             "silent".into(),
             UpstreamLimits::default(),
             Hearing::new(

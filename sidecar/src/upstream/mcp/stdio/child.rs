@@ -11,11 +11,11 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::StdioLink;
 use super::lines::{Line, Lines};
 use crate::control::redact;
 use crate::upstream::StdioSpec;
 use crate::upstream::group::{Group, TERM_END};
+use crate::upstream::mcp::duplex::DuplexLink;
 use crate::upstream::mcp::failure::Failure;
 
 /// How long a child may take to end after its standard input was closed.
@@ -78,7 +78,7 @@ fn is_own(variable: &str) -> bool {
 }
 
 /// Carries messages between the child and its link until either ends, then ends the child.
-pub(super) async fn attend(running: Running, link: Arc<StdioLink>, queue: mpsc::Receiver<Bytes>) {
+pub(super) async fn attend(running: Running, link: Arc<DuplexLink>, queue: mpsc::Receiver<Bytes>) {
     let Running {
         mut child,
         mut group,
@@ -96,7 +96,7 @@ pub(super) async fn attend(running: Running, link: Arc<StdioLink>, queue: mpsc::
         let mut is_writable = true;
         loop {
             tokio::select! {
-                () = link.end.cancelled() => break "it was closed".to_owned(),
+                () = link.closing() => break "it was closed".to_owned(),
                 reason = &mut reading => break reason,
                 () = &mut writing, if is_writable => is_writable = false,
                 () = &mut logging => {}
@@ -128,8 +128,8 @@ async fn finish(child: &mut Child, group: &Group) {
     group.signal(Signal::SIGKILL);
 }
 
-async fn read(stdout: ChildStdout, link: &Arc<StdioLink>) -> String {
-    let mut lines = Lines::new(stdout, link.limits.message_bytes);
+async fn read(stdout: ChildStdout, link: &Arc<DuplexLink>) -> String {
+    let mut lines = Lines::new(stdout, link.limits().message_bytes);
     loop {
         match lines.next().await {
             Ok(Some(Line::Text(text))) => link.receive(text),
@@ -158,14 +158,14 @@ async fn write(stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>) {
     }
 }
 
-async fn log(stderr: ChildStderr, link: &StdioLink) {
+async fn log(stderr: ChildStderr, link: &DuplexLink) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     while let Ok(Some(line)) = lines.next().await {
         let text = match line {
             Line::Text(text) => text,
             Line::Overlong { head, .. } => head,
         };
-        tracing::info!(upstream = %link.name, "stderr: {}", loggable(&text));
+        tracing::info!(upstream = %link.name(), "stderr: {}", loggable(&text));
     }
     std::future::pending().await
 }
