@@ -16,7 +16,12 @@ use crate::agent::attended::Tasks;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::rounds::Rounds;
+<<<<<<< HEAD
 use crate::agent::mcp::sessions::Sessions;
+=======
+use crate::agent::mcp::session::Sessions;
+use crate::agent::mcp::tasks::OwnTasks;
+>>>>>>> c02be96 (A call that waits for a person is a task for clients that speak tasks, in both eras)
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
 use crate::gate::{Gate, Parts};
@@ -156,7 +161,8 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         sessions: Sessions::new(MAX_SESSIONS, SESSION_IDLE, clock.clone()),
         rounds: Rounds::default(),
         hub: Hub::default(),
-        calls: Calls::new(clock),
+        calls: Calls::new(clock.clone()),
+        own_tasks: OwnTasks::new(clock),
         tasks: Tasks::new(calls.clone()),
         limits: settings::limits(&config),
         names: settings::names(&config),
@@ -198,6 +204,7 @@ async fn end_idle_sessions(state: Arc<AgentState>) {
                 state.sessions.end_idle();
                 hub::sweep(&state);
                 state.rounds.sweep();
+                state.own_tasks.sweep();
             }
         }
     }

@@ -194,10 +194,21 @@ impl Agent {
     }
 
     /// A POST of a modern message.
-    pub fn modern(&self, method: &str, name: Option<&str>, mut params: Value) -> RequestBuilder {
+    pub fn modern(&self, method: &str, name: Option<&str>, params: Value) -> RequestBuilder {
+        self.modern_as(json!({}), method, name, params)
+    }
+
+    /// A POST of a modern message of a client with these capabilities.
+    pub fn modern_as(
+        &self,
+        capabilities: Value,
+        method: &str,
+        name: Option<&str>,
+        mut params: Value,
+    ) -> RequestBuilder {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
             "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": "1"},
         });
         let message = json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": params});

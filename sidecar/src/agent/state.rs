@@ -11,7 +11,12 @@ use super::caller::ProtectedResource;
 use super::calls::Calls;
 use super::mcp::hub::Hub;
 use super::mcp::rounds::Rounds;
+<<<<<<< HEAD
 use super::mcp::sessions::Sessions;
+=======
+use super::mcp::session::Sessions;
+use super::mcp::tasks::OwnTasks;
+>>>>>>> c02be96 (A call that waits for a person is a task for clients that speak tasks, in both eras)
 use super::names::Names;
 use crate::gate::{Gate, Session};
 use crate::identity::Identities;
@@ -62,6 +67,8 @@ pub struct AgentState {
     pub hub: Hub,
     /// Calls that were answered before they ended.
     pub calls: Calls,
+    /// Tasks that this sidecar runs.
+    pub own_tasks: OwnTasks,
     /// Where abandoned work goes on.
     pub tasks: Tasks,
     /// Bounds.

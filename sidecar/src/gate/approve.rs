@@ -61,14 +61,18 @@ impl Gate {
         if approval.status == ApprovalStatus::Pending {
             self.loops.waits(key, began.saturating_add(self.left(&approval)));
             let left = self.left(&approval);
-            let limit = request.patience.wait.map_or(left, |wait| wait.min(left));
+            let mut limit = request.patience.wait.map_or(left, |wait| wait.min(left));
             if let Some(told) = request.patience.on_pending.take_if(|_| !limit.is_zero()) {
-                told(PendingApproval {
+                let waits = told(PendingApproval {
                     approval: approval.id.clone(),
                     call: trail.id.clone(),
                     trace_id: trail.trace.trace_id.clone(),
                     summary: trail.summary.clone(),
                 });
+                limit = waits.wait.map_or(limit, |wait| wait.min(limit));
+                if waits.origin.is_some() {
+                    request.origin = waits.origin;
+                }
             }
             approval = tokio::select! {
                 biased;

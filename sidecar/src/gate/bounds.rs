@@ -3,7 +3,7 @@
 use chain::vocabulary::Reason;
 use tools::json::Node;
 
-use super::call::Arguments;
+use super::call::{Arguments, Unreadable};
 use super::refusal::Refusal;
 
 /// The arguments, when they are acceptable.
@@ -16,6 +16,8 @@ pub(super) fn arguments<'d>(arguments: &Arguments<'d>) -> Result<Option<Node<'d>
                 Reason::TooLarge
             } else if why.is_duplicate_key() {
                 Reason::DuplicateKeys
+            } else if matches!(why, Unreadable::NoRoomForTask { .. }) {
+                Reason::RateLimited
             } else {
                 Reason::Malformed
             };
@@ -28,7 +30,6 @@ pub(super) fn arguments<'d>(arguments: &Arguments<'d>) -> Result<Option<Node<'d>
 mod tests {
     use tools::json::{Document, Limits};
 
-    use super::super::call::Unreadable;
     use super::*;
 
     fn refused(text: &[u8], limits: Limits) -> Reason {
@@ -54,5 +55,7 @@ mod tests {
         assert_eq!(refused(b"{\"a\":1}", small), Reason::TooLarge);
         let no_object = arguments(&Arguments::Unreadable(Unreadable::NoObject));
         assert_eq!(no_object.unwrap_err().reason, Reason::Malformed);
+        let no_room = arguments(&Arguments::Unreadable(Unreadable::NoRoomForTask { limit: 3 }));
+        assert_eq!(no_room.unwrap_err().reason, Reason::RateLimited);
     }
 }

@@ -100,6 +100,12 @@ pub enum Unreadable {
     /// They name a resource by a URI that a server may take for another one.
     #[error("a URI with \".\" or \"..\" among its segments is refused; ask for the URI that it stands for")]
     DotSegments,
+    /// They are not looked at: the call was to be a task, and its agent has no room for another.
+    #[error("this agent has {limit} tasks that have not ended; wait for one to end, or cancel one")]
+    NoRoomForTask {
+        /// How many an agent may have.
+        limit: usize,
+    },
     /// They are larger than allowed.
     #[error("the arguments are larger than limits.argument_bytes ({limit} bytes)")]
     TooLarge {
@@ -119,7 +125,7 @@ impl Unreadable {
                     JsonErrorKind::TooLarge { .. } | JsonErrorKind::TooDeep { .. }
                 )
             }
-            Self::NoObject | Self::DotSegments => false,
+            Self::NoObject | Self::DotSegments | Self::NoRoomForTask { .. } => false,
         }
     }
 
@@ -140,7 +146,19 @@ pub struct Patience {
     /// At most this long; `None`: until the approval ends.
     pub wait: Option<Duration>,
     /// Told once when the wait begins.
-    pub on_pending: Option<Box<dyn FnOnce(PendingApproval) + Send>>,
+    pub on_pending: Option<Box<OnPending>>,
+}
+
+/// Told that a call begins to wait for a person; it says how the call goes on.
+pub type OnPending = dyn FnOnce(PendingApproval) -> Waits + Send;
+
+/// How a call goes on that has begun to wait for a person.
+#[derive(Debug, Default)]
+pub struct Waits {
+    /// At most this long, where that is less than its patience.
+    pub wait: Option<Duration>,
+    /// Whom it is forwarded for from now on, where that has changed.
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Patience {

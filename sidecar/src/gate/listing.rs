@@ -4,6 +4,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use policy::decide::Floor;
+use policy::document::Action;
 use policy::foresee::ToolQuery;
 use tokio::sync::watch;
 use tools::model::Tool;
@@ -95,22 +97,27 @@ impl Gate {
         }
     }
 
+    /// Whether some arguments could make a call of the tool wait for a person.
+    pub fn can_wait(&self, identity: &Identity, tool: &Arc<Tool>) -> bool {
+        let view = self.control.snapshot();
+        let subject = self.bare_subject(identity, tool);
+        let floor = floor(&view, &subject);
+        let decided = view.policies.tool_decision(&query(&subject, floor.as_slice()));
+        let can_be = |action| decided.conditional.iter().any(|part| part.action == action);
+        let is_floored_by = |action| decided.floors.iter().any(|floor| floor.action == action);
+        let asks = decided.action == Action::HumanApproval
+            || can_be(Action::HumanApproval)
+            || (can_be(Action::Allow) && is_floored_by(Action::HumanApproval));
+        asks && !is_floored_by(Action::Deny)
+    }
+
     fn hides(&self, view: &Snapshot) -> bool {
         view.settings.hide_denied_tools || self.local.hide_denied_tools
     }
 
     fn could_run(&self, view: &Snapshot, subject: &Subject<'_>) -> bool {
         let floor = floor(view, subject);
-        view.policies.could_run(&ToolQuery {
-            namespace: &subject.namespace,
-            agent: &subject.identity.agent,
-            user: subject.identity.user.as_ref(),
-            session: None,
-            tool: &subject.tool.name,
-            classification: &subject.tool.classification,
-            targets: None,
-            floors: floor.as_slice(),
-        })
+        view.policies.could_run(&query(subject, floor.as_slice()))
     }
 
     fn bare_subject(&self, identity: &Identity, tool: &Arc<Tool>) -> Subject<'static> {
@@ -124,6 +131,20 @@ impl Gate {
             judged: Judged::AS_TOOL,
             commanded: self.commanded(tool, None),
         }
+    }
+}
+
+/// What is asked about a tool before any call.
+fn query<'s>(subject: &'s Subject<'_>, floors: &'s [Floor]) -> ToolQuery<'s> {
+    ToolQuery {
+        namespace: &subject.namespace,
+        agent: &subject.identity.agent,
+        user: subject.identity.user.as_ref(),
+        session: None,
+        tool: &subject.tool.name,
+        classification: &subject.tool.classification,
+        targets: None,
+        floors,
     }
 }
 

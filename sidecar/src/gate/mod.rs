@@ -40,7 +40,8 @@ use tools::model::Tool;
 pub use ask::{AskReport, AskRequest};
 pub use asked::{AskedAgent, OpenQuestion};
 pub use call::{
-    Arguments, CallReport, CallRequest, End, OtherRequest, Patience, PendingApproval, Session, Unreadable,
+    Arguments, CallReport, CallRequest, End, OnPending, OtherRequest, Patience, PendingApproval, Session,
+    Unreadable, Waits,
 };
 pub use continuation::Continuation;
 pub use flight::CancelCause;
@@ -198,6 +199,11 @@ impl Gate {
     /// How long an MCP call waits for a person before it is answered.
     pub fn approval_wait(&self) -> Duration {
         Duration::from_millis(self.control.snapshot().settings.approval_wait_ms)
+    }
+
+    /// How long people have to answer.
+    pub fn approval_timeout(&self) -> Duration {
+        Duration::from_millis(self.control.snapshot().settings.approval_timeout_ms)
     }
 
     /// How long a REST call is held while its approval is pending.

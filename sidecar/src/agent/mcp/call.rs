@@ -15,6 +15,7 @@ use super::denial;
 use super::envelope;
 use super::error::ProtocolError;
 use super::modern;
+use super::params;
 use super::request;
 use super::rounds;
 use super::route;
@@ -28,11 +29,16 @@ use crate::identity::Identity;
 use crate::upstream::mcp::rounds::wants_input;
 use crate::upstream::{AnswerKind, Era, UpstreamAnswer};
 
-/// What a client that cancelled is told, if it still listens.
-const CANCELLED_CODE: i32 = -32800;
-
 /// Serves one call. Where `open` is there, the answer may be a stream.
 pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -> Answer {
+    if tasks::begin::is_wished(exchange) {
+        return Box::pin(tasks::begin::call(exchange, open)).await;
+    }
+    run(exchange, open).await
+}
+
+/// Makes the call, and waits for its end.
+pub(super) async fn run(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -> Answer {
     let Some(params) = exchange.params else {
         return exchange.error(&ProtocolError::invalid_params("params.name must be a string"));
     };
@@ -48,7 +54,10 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
     }
     let meta = version::meta(Some(params));
     let trace = TraceContext::begin(trace_member(exchange.headers, meta, "traceparent").as_deref());
-    let line = client::line(exchange, open, progress_token(meta), &trace);
+    let mut line = client::line(exchange, open, progress_token(meta), &trace);
+    if let Some(task) = exchange.task {
+        line = task.line(exchange, line, &trace);
+    }
     let again = rounds::taken(exchange);
     let request = CallRequest {
         identity: exchange.identity.clone(),
@@ -56,12 +65,15 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
         tool: &name,
         other: None,
         names: &exchange.state.names,
-        arguments: arguments(given, exchange.state.limits.argument_bytes),
+        arguments: match exchange.task.and_then(|task| task.refused()) {
+            Some(refused) => Arguments::Unreadable(refused),
+            None => arguments(given, exchange.state.limits.argument_bytes),
+        },
         body: exchange.body,
         meta,
         extra: match &again {
             Some(again) => Some(Bytes::from(again.params(params.raw()))),
-            None => extra(exchange.body, params),
+            None => extra(exchange, params),
         },
         continuation: again.map(|again| again.continuation),
         trace,
@@ -70,7 +82,7 @@ pub(super) async fn call(exchange: &Exchange<'_>, open: Option<oneshot::Sender<O
         origin: line.origin,
         progress: line.progress,
         patience: Patience {
-            wait: Some(exchange.state.gate.approval_wait()),
+            wait: line.wait,
             on_pending: line.on_pending,
         },
     };
@@ -113,12 +125,18 @@ pub(super) fn arguments(given: Option<Node<'_>>, limit: usize) -> Arguments<'_> 
     }
 }
 
-/// The params themselves, where they have members that the sidecar does not know.
-fn extra(body: &Bytes, params: Node<'_>) -> Option<Bytes> {
+/// The params themselves, where they have members that the sidecar does not know. A task of its own is nothing for the upstream.
+fn extra(exchange: &Exchange<'_>, params: Node<'_>) -> Option<Bytes> {
+    let is_own = exchange
+        .task
+        .is_some_and(|task| !exchange.is_modern && !task.is_for_upstream);
+    if is_own {
+        return Some(Bytes::from(params::without(params, "task")));
+    }
     params
         .members()
         .any(|(key, _)| !matches!(key.as_ref(), "name" | "arguments" | "_meta"))
-        .then(|| body.slice_ref(params.raw()))
+        .then(|| exchange.body.slice_ref(params.raw()))
 }
 
 /// Trace context is in `_meta`, else in the HTTP header of that name.
@@ -189,7 +207,11 @@ fn render(exchange: &Exchange<'_>, mut report: CallReport, name: &str) -> Answer
 
 fn render_whole(exchange: &Exchange<'_>, report: &CallReport, end: &End, name: &str) -> Answer {
     match end {
-        End::Answered(upstream) => answered(exchange, upstream),
+        End::Answered(answer) => match tasks::passed_on(exchange, report.upstream.as_deref(), answer) {
+            Some(Ok(task)) => exchange.result(&task),
+            Some(Err(problem)) => exchange.result(&denial::failed(&problem, exchange.is_modern)),
+            None => answered(exchange, answer),
+        },
         End::Failed(error) => {
             let text = format!("The call was allowed and has no answer: {error}");
             exchange.result(&denial::failed(&text, exchange.is_modern))
@@ -201,9 +223,7 @@ fn render_whole(exchange: &Exchange<'_>, report: &CallReport, end: &End, name: &
         }
         End::Refused(refusal) => exchange.result(&denial::refused(report, refusal, exchange.is_modern)),
         End::Cancelled(CancelCause::Client) => {
-            let mut error = ProtocolError::invalid_params("the call was cancelled");
-            error.code = CANCELLED_CODE;
-            exchange.error(&error)
+            exchange.error(&ProtocolError::cancelled("the call was cancelled"))
         }
         End::Cancelled(cause @ (CancelCause::Stopped | CancelCause::Denied | CancelCause::ShuttingDown)) => {
             exchange.result(&denial::ended(report, *cause, exchange.is_modern))

@@ -2,6 +2,7 @@
 //! legacy session.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -15,11 +16,12 @@ use super::round_client::{RoundClient, RoundQuestions};
 use super::serve::Exchange;
 use super::session::Session;
 use super::splice;
+use super::tasks::{self, begin::Beginning};
 use super::version;
 use super::version::META_CAPABILITIES;
 use crate::agent::sse;
 use crate::agent::state::{self, AgentState};
-use crate::gate::{self, AskedAgent, PendingApproval, TraceContext};
+use crate::gate::{self, AskedAgent, OnPending, TraceContext, Waits};
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
 use crate::upstream::{Asks, Client, Notice, Origin, Party, Question, Reply};
@@ -33,8 +35,10 @@ pub(super) struct Line {
     pub(super) origin: Option<Arc<Origin>>,
     /// Where the upstream's progress goes.
     pub(super) progress: Option<mpsc::Sender<Bytes>>,
+    /// How long it waits for a person.
+    pub(super) wait: Option<Duration>,
     /// Told when the call begins to wait for a person.
-    pub(super) on_pending: Option<Box<dyn FnOnce(PendingApproval) + Send>>,
+    pub(super) on_pending: Option<Box<OnPending>>,
 }
 
 /// The line of a call. A client that asked for progress gets a stream at once; others when the call waits for a person, or
@@ -65,9 +69,11 @@ pub(super) fn line(
     Line {
         origin: Some(origin),
         progress,
-        on_pending: open.map(|open| -> Box<dyn FnOnce(_) + Send> {
+        wait: Some(exchange.state.gate.approval_wait()),
+        on_pending: open.map(|open| -> Box<OnPending> {
             Box::new(move |_| {
                 let _ = open.send(Opening::plain(session.as_ref()));
+                Waits::default()
             })
         }),
     }
@@ -100,6 +106,7 @@ fn askable(
         session: Arc::downgrade(session),
         identity: exchange.identity.clone(),
         stream: Some(Arc::clone(&stream)),
+        task: exchange.task.cloned(),
         traceparent: Some(trace.traceparent()),
     };
     let standing = origin(exchange);
@@ -109,8 +116,10 @@ fn askable(
             ..Origin::clone(&standing)
         })),
         progress,
+        wait: Some(exchange.state.gate.approval_wait()),
         on_pending: Some(Box::new(move |_| {
             let _ = stream.opened();
+            Waits::default()
         })),
     }
 }
@@ -135,6 +144,19 @@ fn held_origin(
     Arc::new(Origin {
         client: Some(Arc::new(client)),
         ..Origin::clone(&standing)
+    })
+}
+
+/// Whom a call of a modern agent is forwarded for that has become a task: what its upstream asks is asked of the task.
+pub(super) fn origin_of_task(
+    exchange: &Exchange<'_>,
+    questions: &Arc<RoundQuestions>,
+    trace: &TraceContext,
+) -> Arc<Origin> {
+    let held = held_origin(exchange, questions, trace);
+    Arc::new(Origin {
+        takes_rounds: false,
+        ..Origin::clone(&held)
     })
 }
 
@@ -169,6 +191,7 @@ pub(super) fn origin_of_session(
         session: Arc::downgrade(session),
         identity: identity.clone(),
         stream: None,
+        task: None,
         traceparent: None,
     };
     Origin {
@@ -221,6 +244,8 @@ struct SessionClient {
     identity: Identity,
     /// The stream of the call that it is asked about; without it, it is asked on the stream of its session.
     stream: Option<Arc<OwnStream>>,
+    /// The task that the call is, where it is one.
+    task: Option<Arc<Beginning>>,
     traceparent: Option<String>,
 }
 
@@ -240,7 +265,10 @@ impl SessionClient {
         let Some((id, answer)) = session.questions().begin(question.progress.clone()) else {
             return Reply::error(BUSY, "the agent has too many open questions");
         };
-        let params = with_token(&question.params, id).unwrap_or_else(|| question.params.clone());
+        let mut params = with_token(&question.params, id).unwrap_or_else(|| question.params.clone());
+        if let Some(task) = self.task.as_ref().and_then(|task| task.id()) {
+            params = tasks::of_task(&params, task);
+        }
         self.say(session, &message(Some(id), &question.method, &params));
         let asked = Open {
             client: self,

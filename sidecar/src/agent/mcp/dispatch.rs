@@ -77,7 +77,6 @@ pub(super) async fn legacy(
             Box::pin(subscribe::set_level(&exchange)).await
         }
         "tools/call" => call::call(&exchange, open).await,
-        _ if tasks::concerns(method) => Box::pin(tasks::serve(&exchange, method, open)).await,
         _ => Box::pin(of_both_eras(&exchange, method, open)).await,
     }
 }
@@ -88,6 +87,9 @@ async fn of_both_eras(
     method: &str,
     open: Option<oneshot::Sender<Opening>>,
 ) -> Answer {
+    if tasks::concerns(method) {
+        return tasks::serve(exchange, method, open).await;
+    }
     let registry = exchange.state.gate.registry();
     let listed = match method {
         "tools/list" => return list::list(exchange, Listed::Tools),

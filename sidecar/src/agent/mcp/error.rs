@@ -78,6 +78,11 @@ impl ProtocolError {
         Self::new(StatusCode::OK, DENIED, message)
     }
 
+    /// The client took it back.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::OK, -32800, message)
+    }
+
     /// There is no answer, for no fault of the request.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::OK, -32603, message)

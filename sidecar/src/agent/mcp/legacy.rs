@@ -56,7 +56,7 @@ pub(super) fn initialize(exchange: &Exchange<'_>) -> Answer {
     ));
     let result = json!({
         "protocolVersion": version.as_str(),
-        "capabilities": offers::capabilities(exchange.state.gate.registry(), false),
+        "capabilities": offers::capabilities(exchange.state.gate.registry(), Some(version)),
         "serverInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")},
     });
     Answer::Message {

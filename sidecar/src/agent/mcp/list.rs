@@ -7,7 +7,7 @@ use tools::model::Tool;
 
 use super::error::ProtocolError;
 use super::serve::{Answer, Exchange};
-use super::{params, splice};
+use super::{params, splice, tasks};
 use crate::registry::Listed;
 
 /// Entries of one page.
@@ -31,6 +31,7 @@ pub(super) fn list(exchange: &Exchange<'_>, list: Listed) -> Answer {
         }
     };
     let entries = exchange.state.gate.visible(exchange.identity, list);
+    let shows_waits = list == Listed::Tools && !exchange.is_modern && tasks::speaks(exchange);
     let mut page = Vec::with_capacity(4096);
     let (member, key) = words(list);
     page.extend_from_slice(format!("{{\"{member}\":[").as_bytes());
@@ -53,7 +54,11 @@ pub(super) fn list(exchange: &Exchange<'_>, list: Listed) -> Answer {
                 exchange.state.names.shown_entry(entry)
             }
         };
-        page.extend_from_slice(&declaration(entry, key, &shown));
+        let mut declared = declaration(entry, key, &shown);
+        if shows_waits && exchange.state.gate.can_wait(exchange.identity, entry) {
+            declared = tasks::declared::that_can_wait(declared);
+        }
+        page.extend_from_slice(&declared);
         last = Some(entry.name.as_str());
     }
     page.push(b']');

@@ -47,6 +47,7 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
     let named = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(()),
     };
     let name = params.and_then(|params| params.get(named)).and_then(Node::as_str);
@@ -67,7 +68,7 @@ pub fn discovery(registry: &Registry) -> Vec<u8> {
     let discovery = serde_json::json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": offers::capabilities(registry, true),
+        "capabilities": offers::capabilities(registry, None),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")}},

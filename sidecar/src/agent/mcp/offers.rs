@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::tasks;
+use super::version::Legacy;
 use crate::registry::Registry;
 
-/// The capabilities of this server, as they are announced.
-pub(super) fn capabilities(registry: &Registry, is_modern: bool) -> Value {
+/// The capabilities of this server, as they are announced to a client of a legacy revision, or to a modern one.
+pub(super) fn capabilities(registry: &Registry, revision: Option<Legacy>) -> Value {
+    let is_modern = revision.is_none();
     let mut capabilities = Map::new();
     let mut offer = |name: &str, value: Value| capabilities.insert(name.to_owned(), value);
     offer("tools", json!({"listChanged": true}));
@@ -30,12 +33,14 @@ pub(super) fn capabilities(registry: &Registry, is_modern: bool) -> Value {
     if !is_modern && registry.is_offered(|offers| offers.logging) {
         offer("logging", json!({}));
     }
-    // Later revisions have tasks as an extension, which is not bridged.
-    if !is_modern && registry.is_offered(|offers| offers.tasks) {
-        offer(
+    // Calls that wait for a person are tasks of this sidecar, whatever its upstreams can do.
+    match revision {
+        None => offer("extensions", json!({tasks::EXTENSION: {}})),
+        Some(revision) if revision >= Legacy::V20251125 => offer(
             "tasks",
             json!({"cancel": {}, "requests": {"tools": {"call": {}}}}),
-        );
-    }
+        ),
+        Some(_) => None,
+    };
     Value::Object(capabilities)
 }

@@ -20,6 +20,22 @@ pub(super) fn with_raw(params: Option<Node<'_>>, key: &str, value: &[u8]) -> Vec
     rewritten(params, &[(key, Some(value.to_vec()))])
 }
 
+/// The params without `_meta` and without one member.
+pub(super) fn without(params: Node<'_>, key: &str) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    for member in scan::members(params.raw()).map_while(Result::ok) {
+        if member.passes_for("_meta") || member.passes_for(key) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&[b"\"", member.key, b"\":", member.value].concat());
+    }
+    out.push(b'}');
+    out
+}
+
 fn rewritten(params: Option<Node<'_>>, decided: &[(&str, Option<Vec<u8>>)]) -> Vec<u8> {
     let raw = params.map_or(&b"{}"[..], Node::raw);
     let mut out = Vec::with_capacity(raw.len() + 64);
@@ -90,6 +106,7 @@ mod tests {
             r#"{"uri":"a.b://c","x":[1.00],"n":1e2}"#
         );
         assert_eq!(text(with_texts(None, &[])), "{}");
+        assert_eq!(text(without(document.root(), "uri")), r#"{"x":[1.00],"n":1e2}"#);
     }
 
     #[test]

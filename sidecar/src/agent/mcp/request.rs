@@ -23,9 +23,6 @@ use crate::gate::{
 use crate::upstream::mcp::rounds::wants_input;
 use crate::upstream::{AnswerKind, Era, UpstreamAnswer};
 
-/// What a client that cancelled is told, if it still listens.
-const CANCELLED_CODE: i32 = -32800;
-
 /// What a client asks for, and what of it is forwarded.
 pub(super) struct Asked {
     /// How the client names it, for a refusal and its record.
@@ -269,7 +266,7 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         origin: line.origin.filter(|_| !asked.is_for_all),
         progress: line.progress,
         patience: Patience {
-            wait: Some(exchange.state.gate.approval_wait()),
+            wait: line.wait,
             on_pending: line.on_pending,
         },
     };
@@ -292,9 +289,7 @@ pub(super) fn render(exchange: &Exchange<'_>, report: &CallReport, asked: &Asked
             exchange.error(&ProtocolError::denied(denial::text(refusal)).with_data(decision))
         }
         End::Cancelled(CancelCause::Client) => {
-            let mut error = ProtocolError::invalid_params("the request was cancelled");
-            error.code = CANCELLED_CODE;
-            exchange.error(&error)
+            exchange.error(&ProtocolError::cancelled("the request was cancelled"))
         }
         End::Cancelled(cause @ (CancelCause::Stopped | CancelCause::Denied | CancelCause::ShuttingDown)) => {
             let text = format!("Toolgate ended this request while it ran: {cause}.");

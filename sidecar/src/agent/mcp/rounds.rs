@@ -324,7 +324,7 @@ pub(super) fn passed_on(
     answer: &UpstreamAnswer,
     continuation: Box<Continuation>,
 ) -> Answer {
-    if let Err(problem) = let_through(exchange, upstream_name, &answer.raw) {
+    if let Err(problem) = let_through(exchange, upstream_name, &answer.raw, |_| true) {
         return exchange.result(&denial::failed(&problem, true));
     }
     let state = scan::member(&answer.raw, STATE).map(<[u8]>::to_vec);
@@ -340,8 +340,13 @@ pub(super) fn passed_on(
     exchange.result(&result)
 }
 
-/// Records what is asked, and lets it through or not.
-fn let_through(exchange: &Exchange<'_>, upstream: Option<&str>, result: &[u8]) -> Result<(), String> {
+/// Records what is asked, where its key is new, and lets it through or not.
+pub(super) fn let_through(
+    exchange: &Exchange<'_>,
+    upstream: Option<&str>,
+    result: &[u8],
+    is_new: impl Fn(&[u8]) -> bool,
+) -> Result<(), String> {
     let Some(upstream) = upstream.and_then(|name| exchange.state.gate.upstreams().get(name)) else {
         return Ok(());
     };
@@ -363,6 +368,9 @@ fn let_through(exchange: &Exchange<'_>, upstream: Option<&str>, result: &[u8]) -
             params: Bytes::copy_from_slice(scan::member(request.value, "params").unwrap_or_default()),
             progress: None,
         };
+        if question.is_let_through && !is_new(request.key) {
+            continue;
+        }
         match exchange.state.gate.asked_by_upstream(&agent, &question) {
             // What the agent says comes with its next request.
             Ok(open) => open.end(&Reply {

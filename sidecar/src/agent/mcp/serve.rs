@@ -18,6 +18,7 @@ use super::error::ProtocolError;
 use super::round_client::RoundQuestions;
 use super::rounds::Again;
 use super::session::Session;
+use super::tasks::begin::Beginning;
 use super::version::{self, Era, Legacy, META_CAPABILITIES, MODERN, VERSION_HEADER};
 use super::{answer, batch, call, dispatch, legacy, modern};
 use crate::agent::attended::{Attended, WhenAbandoned};
@@ -108,6 +109,8 @@ pub(super) struct Exchange<'e> {
     pub(super) questions: Option<&'e Arc<RoundQuestions>>,
     /// What was kept of the round before.
     pub(super) again: Option<Mutex<Option<Again>>>,
+    /// The task that the call becomes, or can.
+    pub(super) task: Option<&'e Arc<Beginning>>,
 }
 
 impl<'e> Exchange<'e> {
@@ -125,6 +128,7 @@ impl<'e> Exchange<'e> {
             cancel: self.cancel,
             questions: None,
             again: Some(Mutex::new(Some(again))),
+            task: None,
         }
     }
 
@@ -249,6 +253,7 @@ async fn serve(
                 cancel: &cancel,
                 questions: None,
                 again: None,
+                task: None,
             };
             if exchange.is_modern {
                 dispatch::modern(&exchange, &method, open).await
@@ -319,6 +324,7 @@ pub(super) fn held(
             cancel: &cancel,
             questions: Some(&questions),
             again: None,
+            task: None,
         };
         dispatch::governed(&exchange, &method, Some(open)).await
     })

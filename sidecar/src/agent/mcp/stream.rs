@@ -18,7 +18,7 @@ use super::legacy;
 use super::mailbox::Mailbox;
 use super::serve::{Answer, Exchange, SESSION_ID};
 use super::session::{SESSION_STREAM, Use};
-use super::subscribe;
+use super::{subscribe, tasks};
 use crate::agent::caller::Caller;
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
 use crate::agent::state::AgentState;
@@ -108,9 +108,15 @@ pub(super) async fn listen(exchange: &Exchange<'_>) -> Answer {
     let filter = exchange.params.and_then(|params| params.get("notifications"));
     let wanted = Wanted::of(filter, exchange.state.gate.registry());
     let id = String::from_utf8_lossy(exchange.id.raw()).into_owned();
-    let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+    let subscription = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+    let meta = format!(r#""_meta":{subscription}"#);
     let mailbox: Arc<Mailbox> = Arc::default();
     let mut honoured = wanted.honoured();
+    match tasks::heard(exchange, filter, &mailbox, &subscription) {
+        Ok(ids) if ids.is_empty() => {}
+        Ok(ids) => drop(honoured.insert("taskIds".to_owned(), ids.into())),
+        Err(error) => return exchange.error(&error),
+    }
     let subscribed = subscribed(exchange, filter, &mailbox, &id).await;
     if !subscribed.is_empty() {
         honoured.insert("resourceSubscriptions".to_owned(), subscribed.into());

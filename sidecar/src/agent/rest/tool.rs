@@ -18,7 +18,7 @@ use crate::agent::body::{self, BodyError};
 use crate::agent::caller::Caller;
 use crate::agent::calls::Known;
 use crate::agent::state::AgentState;
-use crate::gate::{Arguments, CallRequest, Patience, PendingApproval, TraceContext, Unreadable};
+use crate::gate::{Arguments, CallRequest, Patience, PendingApproval, TraceContext, Unreadable, Waits};
 use crate::identity::Identity;
 use crate::upstream::Origin;
 use crate::upstream::mcp::scan;
@@ -159,6 +159,7 @@ async fn run(
             wait: None,
             on_pending: Some(Box::new(move |pending| {
                 let _ = tell.send(pending);
+                Waits::default()
             })),
         },
     };

@@ -28,7 +28,7 @@ use super::hearing::Hearing;
 use super::link::Reply;
 use super::session::{Session, Wire};
 use super::throttle::Throttle;
-use super::{Era, message};
+use super::{Era, message, scan};
 use crate::upstream::{Client, UpstreamLimits, UpstreamRequest};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -194,6 +194,8 @@ impl HttpLink {
         if wire.dialect.era == Era::Modern {
             if matches!(method, "tools/call" | "prompts/get" | "resources/read") {
                 post.name = mirror::encoded(&request.tool);
+            } else if method.starts_with("tasks/") {
+                post.name = task_of(request).and_then(|id| mirror::encoded(&id));
             }
             if let (Some(mirrors), Some(arguments)) =
                 (session.mirrors.load().get(&request.tool), &request.arguments)
@@ -361,6 +363,11 @@ impl HttpLink {
         }
         headers
     }
+}
+
+/// The task that a request is about.
+fn task_of(request: &UpstreamRequest) -> Option<String> {
+    serde_json::from_slice(scan::member(request.extra.as_deref()?, "taskId")?).ok()
 }
 
 impl Drop for HttpLink {

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tools::id::UpstreamName;
 
-use super::call_stream::Opening;
-use super::error::ProtocolError;
-use super::request::{self, Asked};
-use super::route::{self, Route};
-use super::serve::{Answer, Exchange};
-use super::{params, splice};
+use super::super::call_stream::Opening;
+use super::super::request::{self, Asked};
+use super::super::route::{self, Route};
+use super::super::serve::{Answer, Exchange};
+use super::super::{params, splice};
+use super::serve::unknown;
 use crate::gate::{CallReport, End};
 use crate::upstream::AnswerKind;
 use crate::upstream::mcp::scan;
@@ -56,13 +56,8 @@ impl Tasks {
     }
 }
 
-/// Whether a method is about tasks.
-pub(super) fn concerns(method: &str) -> bool {
-    matches!(method, "tasks/get" | "tasks/result" | "tasks/cancel" | LIST)
-}
-
 /// Remembers the task that an answered call began.
-pub(super) fn note(exchange: &Exchange<'_>, report: &CallReport) {
+pub(in super::super) fn note(exchange: &Exchange<'_>, report: &CallReport) {
     let asked_for_one = exchange.params.is_some_and(|params| params.get("task").is_some());
     let (Some(session), true, End::Answered(answer)) = (exchange.session, asked_for_one, &report.end) else {
         return;
@@ -81,44 +76,42 @@ fn text(object: &[u8], key: &str) -> Option<String> {
     serde_json::from_slice(scan::member(object, key)?).ok()
 }
 
-/// A request about tasks.
+/// A request about a task of an upstream.
 pub(super) async fn serve(
     exchange: &Exchange<'_>,
     method: &str,
+    id: &str,
     open: Option<oneshot::Sender<Opening>>,
 ) -> Answer {
-    if method == LIST {
-        return list(exchange, open).await;
-    }
-    let Some(id) = request::text(exchange.params, "taskId") else {
-        return exchange.error(&ProtocolError::invalid_params("params.taskId must be a string"));
-    };
     let upstream = match exchange.session {
-        Some(session) => session.tasks().upstream_of(&id),
+        Some(session) => session.tasks().upstream_of(id),
         // Without a session, the upstream alone can tell whose task it is.
         None => route::method(exchange.state, |offers| offers.tasks)
             .or_else(|| route::method(exchange.state, |_| true)),
     };
     let Some(upstream) = upstream else {
-        return exchange.error(&ProtocolError::invalid_params(format!(
-            "this session has begun no task {id:?}"
-        )));
+        return exchange.error(&unknown(id));
     };
-    let asked = asked(exchange, method, upstream);
+    let asked = asked(
+        exchange,
+        method,
+        upstream,
+        params::with_texts(exchange.params, &[]),
+    );
     request::govern(exchange, open, asked).await
 }
 
-fn asked(exchange: &Exchange<'_>, method: &str, upstream: UpstreamName) -> Asked {
+/// A request to the upstream that runs a task.
+pub(super) fn asked(exchange: &Exchange<'_>, method: &str, upstream: UpstreamName, params: Vec<u8>) -> Asked {
     let route = Route {
         upstream,
         own: String::new(),
     };
-    let params = params::with_texts(exchange.params, &[]);
     Asked::method(method, request::method_of(exchange, &route, method), params)
 }
 
 /// The tasks of the one upstream that has some: those of this session.
-async fn list(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -> Answer {
+pub(super) async fn list(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -> Answer {
     let with_tasks = route::method(exchange.state, |offers| offers.tasks);
     let upstream = with_tasks.or_else(|| route::method(exchange.state, |_| true));
     let Some(upstream) = upstream else {
@@ -130,7 +123,8 @@ async fn list(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Opening>>) -
         .upstreams()
         .get(upstream.as_str())
         .is_some_and(|upstream| upstream.is_shared());
-    let asked = asked(exchange, LIST, upstream.clone());
+    let params = params::with_texts(exchange.params, &[]);
+    let asked = asked(exchange, LIST, upstream.clone(), params);
     let mut report = request::decide(exchange, open, &asked).await;
     if let (true, End::Answered(answer)) = (is_shared, &mut report.end)
         && answer.kind == AnswerKind::Result
