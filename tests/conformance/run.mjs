@@ -23,7 +23,6 @@ const PROGRAM = process.env.TOOLGATE;
 /** What is not run, and why. */
 const NOT_RUN = [
   ['auth/', 'OAuth towards upstreams: credentials of upstreams are configured headers'],
-  ['tasks-', 'the extension io.modelcontextprotocol/tasks'],
   ['sep-2640-', 'the extension for skills'],
 ];
 
@@ -83,10 +82,20 @@ async function startFixture(era) {
 
 const eraOf = (revision) => (revision === MODERN ? 'modern' : 'legacy');
 
-/** The server scenarios at one revision, with an upstream of `era` behind the sidecar. */
-async function servers(revision, era, direct) {
+/**
+ * The server scenarios at one revision, and those of extensions, which are of no revision, with an upstream of `era` behind
+ * the sidecar.
+ */
+async function servers(revision, era, extensions, direct) {
   const fixture = await startFixture(era);
-  const against = (url) => suite(['server', '--url', url, '--suite', 'all', '--spec-version', revision]);
+  const against = async (url) => {
+    const results = await suite(['server', '--url', url, '--suite', 'all', '--spec-version', revision]);
+    for (const name of extensions) {
+      const command = ['server', '--url', url, '--scenario', name, '--spec-version', revision, '--force'];
+      for (const [scenario, result] of await suite(command)) results.set(scenario, result);
+    }
+    return results;
+  };
   let up;
   try {
     direct ??= await against(fixture.url);
@@ -120,10 +129,11 @@ async function main() {
   const known = await scenarios();
   const parts = [];
   for (const revision of REVISIONS) {
-    const own = await servers(revision, eraOf(revision));
+    const extensions = [...known.server].filter(([, of]) => revision === MODERN && of.includes('extension')).map(([name]) => name);
+    const own = await servers(revision, eraOf(revision), extensions);
     parts.push({ part: 'server', revision, ...own });
     const other = revision === MODERN ? 'legacy' : 'modern';
-    parts.push({ part: 'bridge', revision, ...(await servers(revision, other, own.direct)) });
+    parts.push({ part: 'bridge', revision, ...(await servers(revision, other, extensions, own.direct)) });
     const names = [...known.client].filter(([, revisions]) => revisions.includes(revision)).map(([name]) => name);
     parts.push({ part: 'client', revision, ...(await clients(revision, names)) });
   }

@@ -11,12 +11,8 @@ use super::caller::ProtectedResource;
 use super::calls::Calls;
 use super::mcp::hub::Hub;
 use super::mcp::rounds::Rounds;
-<<<<<<< HEAD
 use super::mcp::sessions::Sessions;
-=======
-use super::mcp::session::Sessions;
 use super::mcp::tasks::OwnTasks;
->>>>>>> c02be96 (A call that waits for a person is a task for clients that speak tasks, in both eras)
 use super::names::Names;
 use crate::gate::{Gate, Session};
 use crate::identity::Identities;

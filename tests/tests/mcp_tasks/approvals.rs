@@ -107,7 +107,7 @@ async fn the_result_of_a_task_is_waited_for_and_a_refusal_of_any_kind_ends_it() 
 }
 
 #[tokio::test]
-async fn a_timeout_and_a_stop_end_tasks() {
+async fn a_stop_ends_tasks() {
     let fleet = Fleet::on_sqlite("").await;
     let sidecar = governed(&fleet).await;
     let operator = fleet.operator();

@@ -89,9 +89,13 @@ async fn a_flood_of_tasks_is_bounded_and_each_refusal_recorded() {
     assert_eq!((begun.len(), refused), (MOST, FLOOD - MOST));
     let records = fleet
         .operator()
-        .records("agent=a-legacy&reason=rate_limited", refused)
+        .records("agent=a-legacy&outcome=denied", refused)
         .await;
     assert_eq!(records.len(), refused);
+    assert!(
+        records.iter().all(|record| record["reason"] == "rate_limited"),
+        "{records:?}"
+    );
     // Another agent is not in the way, and neither is this one once a task has ended.
     let other = Client::legacy(&sidecar, "a-other").await;
     other.task(&other.begin("fixture.get_item", json!({})).await);
@@ -137,6 +141,11 @@ async fn a_sidecar_that_restarts_knows_no_tasks_and_the_approval_is_used_by_the_
     );
     resolve(&fleet, &approval, "approve").await;
     let agent: &Agent = &client.agent;
+    wait::until("the policy is there again", || async {
+        let (_, decision) = agent.decide("fixture.write_item", json!({"n": 1})).await;
+        (decision["action"] == "human_approval").then_some(())
+    })
+    .await;
     let called = agent.call_modern("fixture.write_item", json!({"n": 1})).await;
     assert!(called.is_ok(), "{}", called.answer);
     assert_eq!(count(&sidecar, r#"ran write_item {"n":1}"#), 1);

@@ -26,12 +26,8 @@ use crate::agent::caller::ProtectedResource;
 use crate::agent::calls::Calls;
 use crate::agent::mcp::hub::{self, Hub};
 use crate::agent::mcp::rounds::Rounds;
-<<<<<<< HEAD
 use crate::agent::mcp::sessions::Sessions;
-=======
-use crate::agent::mcp::session::Sessions;
 use crate::agent::mcp::tasks::OwnTasks;
->>>>>>> c02be96 (A call that waits for a person is a task for clients that speak tasks, in both eras)
 use crate::agent::names::Names;
 use crate::agent::state::{AgentState, Limits};
 use crate::control::tests::plane::{
