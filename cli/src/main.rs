@@ -23,6 +23,9 @@ use error::CliError;
 use output::Printer;
 
 fn main() -> ExitCode {
+    if sidecar::keep_if_asked() {
+        return ExitCode::SUCCESS;
+    }
     // The demo's MCP server is a child of the demo: no option of ours concerns it.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == "demo-notes")

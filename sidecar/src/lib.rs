@@ -20,3 +20,4 @@ pub mod upstream;
 
 pub use run::{RunError, run};
 pub use start::{Options, Sidecar, StartError, start};
+pub use upstream::children::keep_if_asked;

@@ -32,9 +32,16 @@ struct File {
     config: Option<PathBuf>,
 }
 
+fn main() -> ExitCode {
+    if sidecar::keep_if_asked() {
+        return ExitCode::SUCCESS;
+    }
+    serve()
+}
+
 // One reactor for all calls; see `sidecar::run`.
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+async fn serve() -> ExitCode {
     let Command::Run(file) = Arguments::parse().command;
     let filter = EnvFilter::try_from_env("TOOLGATE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()

@@ -69,6 +69,7 @@ pub async fn run(config: &Config, file: Option<&Path>) -> Result<(), RunError> {
     let link = LinkThread::start().map_err(RunError::Link)?;
     let mut options = Options::from_config(Arc::new(config.clone()))?;
     options.link_runtime = Some(link.runtime().clone());
+    options.owns_process = true;
     let sidecar = start(options)?;
     match listener.local_addr() {
         Ok(address) => tracing::info!(%address, tls = tls.is_some(), "sidecar serves agents"),

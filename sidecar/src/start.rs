@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::settings;
 use crate::spool::{Spool, SpoolError};
+use crate::upstream::children::{Children, ChildrenError};
 use crate::upstream::{Applied, Upstreams};
 use crate::{agent, control, publish};
 
@@ -56,6 +57,9 @@ pub struct Options {
     pub operators: Option<OperatorCheck>,
     /// Where the link to the control plane runs; on the current runtime by default.
     pub link_runtime: Option<Handle>,
+    /// Whether every child of this process is the sidecar's, and its executable begins with [`keep_if_asked`](crate::keep_if_asked): then nothing
+    /// of a program outlives its call, nor this process.
+    pub owns_process: bool,
 }
 
 impl Options {
@@ -73,6 +77,7 @@ impl Options {
             launch_key: None,
             operators: None,
             link_runtime: None,
+            owns_process: false,
         })
     }
 }
@@ -94,6 +99,9 @@ pub enum StartError {
     /// The link to the control plane cannot start.
     #[error(transparent)]
     Link(#[from] control::StartError),
+    /// Programs cannot be run so that they end.
+    #[error(transparent)]
+    Children(#[from] ChildrenError),
 }
 
 /// A running sidecar.
@@ -123,16 +131,22 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         launch_key,
         operators,
         link_runtime,
+        owns_process,
     } = options;
     let identities =
         Identities::new(bound_agent, config.auth.require_authentication).with_launch_key(launch_key);
     let (identities, fetchers) = identities.configured(&config.auth, &clock)?;
     let spool = Spool::open(&settings::spool(&config, &clock))?;
+    let children = if owns_process {
+        Children::of_process(Some(&config.spool_dir()))?
+    } else {
+        Children::of_groups()
+    };
     let control = {
         let _here = link_runtime.as_ref().map(Handle::enter);
         Control::start(&settings::control(&config, link, join, &clock), spool.clone())?
     };
-    let upstreams = Arc::new(Upstreams::start(settings::upstreams(&config)));
+    let upstreams = Arc::new(Upstreams::with(children, settings::upstreams(&config)));
     let registry = Registry::new();
     let (tasks, calls) = (TaskTracker::new(), TaskTracker::new());
     let stop = CancellationToken::new();

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod fleet;
 pub mod ledger;
 pub mod meter;
+pub mod mischief;
 pub mod operator;
 pub mod process;
 pub mod programs;

@@ -14,6 +14,9 @@ use crate::process::Process;
 use crate::programs::built;
 use crate::wait;
 
+/// What a keeper is called.
+const KEEPER: &str = "toolgate-keeper";
+
 /// A running `toolgate up` with a folder of its own.
 pub struct Up {
     /// The process.
@@ -215,9 +218,26 @@ pub async fn output(command: Command, input: &str) -> Ran {
     }
 }
 
-/// The processes whose parent is `parent`, by id.
+/// The keeper beside the programs of a sidecar, where it has started any.
+#[must_use]
+pub fn keeper(sidecar: u32) -> Option<u32> {
+    family(sidecar).into_iter().find(|id| name(*id) == KEEPER)
+}
+
+/// The processes whose parent is `parent`, but its keeper, by id.
 #[must_use]
 pub fn children(parent: u32) -> Vec<u32> {
+    let mut family = family(parent);
+    family.retain(|id| name(*id) != KEEPER);
+    family
+}
+
+fn name(id: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+fn family(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap();
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     ids.filter(|id: &u32| {

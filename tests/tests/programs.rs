@@ -1,31 +1,10 @@
-//! Programs as tools, end to end: git, jq, curl and a script that misbehaves, through `toolgate up`.
+//! Programs as tools, end to end: git, jq, curl and a script, through `toolgate up`. How they end is in `leftovers.rs`.
 
-use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tests::mischief;
 use tests::up::{Up, folder, output, toolgate};
-use tests::wait;
-
-/// What the script does, by its first argument.
-const MISCHIEF: &str = r#"#!/bin/bash
-cd "$(dirname "$0")"
-case "$1" in
-  env) env; ls /proc/self/fd | wc -l ;;
-  echo) shift; printf '%s\n' "$@" ;;
-  flood) head -c 3000000 /dev/zero | tr '\0' x; echo end >&2 ;;
-  bytes) printf 'a\377b' ;;
-  fail) echo no >&2; exit 3 ;;
-  signal) kill -SEGV $$ ;;
-  deaf) trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.1; done ;;
-  closes) echo $$ > closes.pid; exec >&- 2>&-; sleep 300 ;;
-  forks) (trap '' TERM; sleep 300) & echo $! > forks.pid; echo parent; exit 0 ;;
-  slow) echo $$ > slow.pid; sleep 300 ;;
-  input) cat ;;
-  blind) exec sleep 0 ;;
-esac
-"#;
 
 const POLICY: &str = r#"
 policies:
@@ -40,36 +19,12 @@ policies:
 
 /// The script in a folder, and the configuration of it and of real programs.
 fn configured(folder: &Path) -> String {
-    let script = folder.join("mischief");
-    std::fs::write(&script, MISCHIEF).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::create_dir_all(folder.join("work")).unwrap();
     format!(
         r#"mcp_servers: []
 drain: {{seconds: 1}}
 loop: {{max: 1000}}
 cli_tools:
-  - name: mischief
-    bin: {0}/mischief
-    working_dir: {0}/work
-    env: {{GREETING: "hello ${{NAME}}"}}
-    default_action: allow
-    max_output_bytes: 1MiB
-    max_calls: 2
-    commands:
-      env:
-      echo: {{allowed_args: ["-n", "--name"]}}
-      flood:
-      bytes:
-      fail:
-      signal:
-      deaf: {{timeout: 500ms}}
-      closes: {{timeout: 500ms}}
-      forks:
-      slow:
-      input:
-      blind:
-  - name: git
+{1}  - name: git
     bin: git
     working_dir: {0}/work
     default_action: allow
@@ -88,7 +43,8 @@ cli_tools:
     commands:
       status:
 "#,
-        folder.display()
+        folder.display(),
+        mischief::tool(folder)
     )
 }
 
@@ -108,20 +64,6 @@ async fn ran(up: &Up, tool: &str, arguments: Value) -> Value {
     let (status, body) = agent.rest(tool, arguments).await;
     assert_eq!(status, 200, "{tool}: {body}");
     answer(&body).clone()
-}
-
-/// The process of which the script wrote the id ends.
-async fn gone(folder: &Path, file: &str) {
-    let path = folder.join(file);
-    let id = wait::until(&format!("{file} is written"), || async {
-        let text = std::fs::read_to_string(&path).ok()?;
-        text.trim().parse::<u32>().ok()
-    })
-    .await;
-    wait::until(&format!("the process of {file} ends"), || async {
-        (!tests::up::is_alive(id)).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -323,7 +265,18 @@ async fn a_program_has_its_own_environment_folder_and_nothing_open() {
     for name in &names {
         // What bash sets by itself: SHLVL, PWD, OLDPWD, _.
         assert!(
-            ["PATH", "HOME", "LANG", "GREETING", "SHLVL", "PWD", "OLDPWD", "_"].contains(name),
+            [
+                "PATH",
+                "HOME",
+                "LANG",
+                "GREETING",
+                "TOOLGATE_RUN",
+                "SHLVL",
+                "PWD",
+                "OLDPWD",
+                "_"
+            ]
+            .contains(name),
             "{text}"
         );
     }
@@ -343,107 +296,6 @@ async fn a_program_has_its_own_environment_folder_and_nothing_open() {
         0
     );
     drop(folder);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_program_does_its_call_is_bounded_and_leaves_nothing_behind() {
-    let (up, folder) = up().await;
-    let folder = folder.path();
-    let agent = tests::agent::Agent::new(&up.url, "a", None);
-    let flood = ran(&up, "mischief.flood", json!({})).await;
-    let stdout = flood["stdout"].as_str().unwrap();
-    assert!(stdout.len() < 1_100_000 && stdout.ends_with("[stdout was cut after 1048576 bytes]"));
-    assert_eq!(
-        (&flood["truncated"], &flood["stderr"]),
-        (&json!(true), &json!("end\n"))
-    );
-    let bytes = ran(&up, "mischief.bytes", json!({})).await;
-    assert_eq!(
-        (&bytes["stdout"], &bytes["invalid_utf8"]),
-        (&json!("a\u{fffd}b"), &json!(true))
-    );
-    let (status, failed) = agent.rest("mischief.fail", json!({})).await;
-    assert_eq!(
-        (status, &failed["result"]["isError"]),
-        (200, &json!(true)),
-        "{failed}"
-    );
-    assert_eq!(
-        (&answer(&failed)["exit_code"], &answer(&failed)["stderr"]),
-        (&json!(3), &json!("no\n"))
-    );
-    assert_eq!(ran(&up, "mischief.signal", json!({})).await["exit_code"], 139);
-    let records = up.operator().records("tool=mischief.fail", 1).await;
-    assert_eq!(
-        (&records[0]["exit_code"], &records[0]["outcome"]),
-        (&json!(3), &json!("error"))
-    );
-
-    for (tool, file) in [("mischief.deaf", "deaf.pid"), ("mischief.closes", "closes.pid")] {
-        let (status, body) = agent.rest(tool, json!({})).await;
-        assert_eq!(status, 504, "{body}");
-        gone(folder, file).await;
-        let records = up.operator().records(&format!("tool={tool}"), 1).await;
-        assert_eq!(records[0]["outcome"], "timeout");
-    }
-    let forked = ran(&up, "mischief.forks", json!({})).await;
-    assert_eq!(forked["stdout"], "parent\n");
-    gone(folder, "forks.pid").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_a_full_house_and_the_end_of_the_sidecar_end_programs() {
-    let (mut up, folder) = up().await;
-    let folder = folder.path();
-    let call = |url: String| async move {
-        tests::agent::Agent::new(&url, "slow", None)
-            .rest("mischief.slow", json!({}))
-            .await
-    };
-    let stopped = tokio::join!(call(up.url.clone()), async {
-        wait::until("it runs", || async {
-            folder.join("slow.pid").exists().then_some(())
-        })
-        .await;
-        let body = json!({"scope": "agent:slow", "reason": "enough", "by": "alice"});
-        up.operator().post("/stops?wait=applied", body).await
-    });
-    assert_eq!(stopped.0.0, 403, "{:?}", stopped.0);
-    gone(folder, "slow.pid").await;
-    let id = stopped.1["id"].as_str().unwrap().to_owned();
-    up.operator().delete(&format!("/stops/{id}")).await;
-    std::fs::remove_file(folder.join("slow.pid")).unwrap();
-
-    let agents: Vec<_> = (0..3)
-        .map(|number| {
-            let agent = tests::agent::Agent::new(&up.url, &format!("a{number}"), None);
-            async move {
-                agent
-                    .rest("mischief.slow", json!({"args": [number.to_string()]}))
-                    .await
-            }
-        })
-        .collect();
-    let everybody = futures_util::future::join_all(agents);
-    let ending = async {
-        wait::until("two run", || async {
-            folder.join("slow.pid").exists().then_some(())
-        })
-        .await;
-        let records = up.operator().records("tool=mischief.slow&outcome=error", 1).await;
-        assert_eq!(
-            records[0]["reason"], "upstream_unavailable",
-            "one more than max_calls: {records:?}"
-        );
-    };
-    let mut text = String::new();
-    tokio::select! {
-        done = everybody => write!(text, "{done:?}").unwrap(),
-        () = ending => {}
-    }
-    assert_eq!(text, "", "two of three go on");
-    up.process.terminate();
-    gone(folder, "slow.pid").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

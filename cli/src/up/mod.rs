@@ -237,6 +237,7 @@ async fn start_sidecar(control_plane: &Arc<ControlPlane>, config: &Config) -> Re
                 .is_some_and(|plane| plane.is_operator(headers, None))
         })),
         link_runtime: None,
+        owns_process: true,
     };
     let sidecar = sidecar::start(options).map_err(failed)?;
     if tokio::time::timeout(READY_WITHIN, until_ready(&sidecar))

@@ -8,7 +8,6 @@ mod beside;
 mod call;
 mod catalogue;
 mod error;
-mod group;
 mod notice;
 mod openapi;
 mod origin;
@@ -19,6 +18,7 @@ mod spec;
 mod state;
 mod upstreams;
 
+pub mod children;
 pub mod cli;
 pub mod mcp;
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::json::Node;
 
+use super::children::Children;
 use super::cli::CliUpstream;
 use super::mcp::McpUpstream;
 use super::openapi::{Claims, OpenApiUpstream};
@@ -205,6 +206,7 @@ pub struct Upstreams {
     turn: Mutex<()>,
     /// Which OpenAPI service has which tool without a prefix.
     claims: Arc<Claims>,
+    children: Arc<Children>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -237,19 +239,28 @@ impl Upstreams {
     /// Starts to connect to all of them; returns at once. Must be called within a runtime.
     #[must_use]
     pub fn start(specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Self {
+        Self::with(Children::of_groups(), specs)
+    }
+
+    /// As [`Upstreams::start`], and the programs among them are `children`.
+    #[must_use]
+    pub fn with(children: Arc<Children>, specs: impl IntoIterator<Item = impl Into<SourceSpec>>) -> Self {
         // What the sidecar was itself started with is not for the programs that it starts. Its own descriptors are marked already.
         close_fds::set_fds_cloexec_threadsafe(FIRST_INHERITED, &[]);
-        let upstreams = Self::of(Running::new());
+        let upstreams = Self::of(Running::new(), children);
+        let watching = Arc::clone(&upstreams.children).watch(upstreams.stop.clone());
+        upstreams.tasks.spawn(watching);
         upstreams.apply(specs);
         upstreams
     }
 
-    fn of(running: Running) -> Self {
+    fn of(running: Running, children: Arc<Children>) -> Self {
         Self {
             running: ArcSwap::from_pointee(running),
             changes: watch::Sender::new(0),
             turn: Mutex::default(),
             claims: Arc::default(),
+            children,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -271,7 +282,7 @@ impl Upstreams {
             };
             (name, entry)
         };
-        Self::of(all.into_iter().map(entry).collect())
+        Self::of(all.into_iter().map(entry).collect(), Children::of_groups())
     }
 
     /// These are the upstreams from now on: what is new is connected to, what is configured as before goes on undisturbed, and what is
@@ -327,12 +338,12 @@ impl Upstreams {
         let stop = self.stop.child_token();
         let kept = Arc::new(spec.clone());
         let kind = match spec {
-            SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &self.tasks, &stop)),
+            SourceSpec::Mcp(spec) => Kind::Mcp(McpUpstream::start(spec, &self.children, &self.tasks, &stop)),
             SourceSpec::OpenApi(spec) => {
                 let claims = Arc::clone(&self.claims);
                 Kind::OpenApi(OpenApiUpstream::start(spec, claims, &self.tasks, &stop))
             }
-            SourceSpec::Cli(spec) => Kind::Cli(CliUpstream::start(spec, &self.tasks, &stop)),
+            SourceSpec::Cli(spec) => Kind::Cli(CliUpstream::start(spec, &self.children, &self.tasks, &stop)),
         };
         Entry {
             number,
@@ -372,6 +383,7 @@ impl Upstreams {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.children.finish().await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -14,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Finished;
 use super::capture::Captured;
-use crate::upstream::group::{Group, TERM_END};
+use crate::upstream::children::{Children, Run, TERM_END};
 
-/// How long what a program wrote before it ended is read, where something outside its group holds its output open.
+/// How long what a program wrote before it ended is read, where something that cannot be killed holds its output open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What is run, and how.
@@ -56,11 +57,14 @@ enum How {
     Over(RunError),
 }
 
-/// Runs a program until it ends, its time is over, or `end`. When this returns nothing is left of its process group.
-pub(super) async fn run(order: Order, end: CancellationToken) -> Result<Finished, RunError> {
+/// Runs a program until it ends, its time is over, or `end`. When this returns nothing is left of it and what it started.
+pub(super) async fn run(
+    order: Order,
+    children: Arc<Children>,
+    end: CancellationToken,
+) -> Result<Finished, RunError> {
     let began = Instant::now();
-    let mut child = start(&order).map_err(RunError::Start)?;
-    let mut group = Group::of(&child);
+    let (mut child, run) = children.spawn(&mut command(&order)).map_err(RunError::Start)?;
     let stdin = child.stdin.take();
     let streams = child.stdout.take().zip(child.stderr.take());
     let mut stdout = Captured::new(order.max_output_bytes);
@@ -74,7 +78,7 @@ pub(super) async fn run(order: Order, end: CancellationToken) -> Result<Finished
             None => feeding.await,
         }
     };
-    let how = attend(&mut child, &mut group, moving, began + order.timeout, &end).await;
+    let how = attend(&mut child, run, moving, began + order.timeout, &end).await;
     match how {
         How::Over(error) => Err(error),
         How::Exited(Err(error)) => Err(RunError::Wait(error)),
@@ -90,7 +94,7 @@ pub(super) async fn run(order: Order, end: CancellationToken) -> Result<Finished
 /// Moves data until the program has ended, and ends it where its time is over. Afterwards the child has been reaped.
 async fn attend(
     child: &mut Child,
-    group: &mut Group,
+    run: Run,
     moving: impl Future<Output = ()>,
     deadline: Instant,
     end: &CancellationToken,
@@ -109,7 +113,7 @@ async fn attend(
     };
     if let How::Over(_) = how {
         // Its output is read on, or it could not write what it has to say before it ends.
-        let ending = finish(child, group);
+        let ending = finish(child, &run);
         tokio::pin!(ending);
         let ended = loop {
             tokio::select! {
@@ -121,16 +125,14 @@ async fn attend(
             how = How::Exited(Err(error));
         }
     }
-    // Whatever it left behind in its group.
-    group.signal(Signal::SIGKILL);
-    group.disarm();
+    run.end().await;
     if is_moving && matches!(how, How::Exited(_)) {
         let _ = timeout(LAST_WORDS, &mut moving).await;
     }
     how
 }
 
-fn start(order: &Order) -> std::io::Result<Child> {
+fn command(order: &Order) -> Command {
     let mut command = Command::new(&order.path);
     command
         .args(&order.argv)
@@ -142,20 +144,18 @@ fn start(order: &Order) -> std::io::Result<Child> {
             Stdio::null()
         })
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
+        .stderr(Stdio::piped());
     if let Some(folder) = &order.working_dir {
         command.current_dir(folder);
     }
-    command.spawn()
+    command
 }
 
 /// SIGTERM to the group, then SIGKILL; afterwards the child has been reaped.
-async fn finish(child: &mut Child, group: &Group) -> std::io::Result<()> {
-    group.signal(Signal::SIGTERM);
+async fn finish(child: &mut Child, run: &Run) -> std::io::Result<()> {
+    run.signal(Signal::SIGTERM);
     if timeout(TERM_END, child.wait()).await.is_err() {
-        group.signal(Signal::SIGKILL);
+        run.signal(Signal::SIGKILL);
         child.wait().await?;
     }
     Ok(())

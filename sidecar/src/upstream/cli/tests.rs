@@ -135,6 +135,31 @@ async fn a_cancelled_a_dropped_and_a_late_call_leave_no_process() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_removed_is_ended_and_answers_nothing_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstreams = upstreams(shell());
+    let upstream = upstreams.get("sh").unwrap();
+    let (file, never) = (folder.path().join("removed"), CancellationToken::new());
+    let text = format!("echo $$ > {}; sleep 300", file.display());
+    let (outcome, id) = tokio::join!(run(&upstreams, &text, &never), async {
+        let id = id_in(&file).await;
+        upstreams.apply(Vec::<SourceSpec>::new());
+        id
+    });
+    assert!(matches!(outcome, Err(UpstreamError::Lost { .. })), "{outcome:?}");
+    assert!(!is_alive(id));
+    let late = upstream.call(UpstreamRequest {
+        program: Some(script("exit 0")),
+        ..UpstreamRequest::default()
+    });
+    let outcome = late.await;
+    assert!(
+        matches!(outcome, Err(UpstreamError::Unavailable { .. })),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there_has_no_tools_and_answers_nothing() {
     for spec in [
         CliSpec {

@@ -18,6 +18,7 @@ use tools::program::{Asked, Bin, Declaration, Program};
 
 use super::run::{self, Order, RunError};
 use super::spec::CliSpec;
+use crate::upstream::children::Children;
 use crate::upstream::{
     Connection, DeclaredCatalogue, DeclaredTool, Notice, UpstreamAnswer, UpstreamError, UpstreamRequest,
     UpstreamState,
@@ -47,6 +48,7 @@ pub struct CliUpstream {
     catalogue: watch::Sender<Arc<DeclaredCatalogue>>,
     pub(in crate::upstream) notices: broadcast::Sender<Notice>,
     room: Arc<Semaphore>,
+    children: Arc<Children>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -55,6 +57,7 @@ impl CliUpstream {
     /// Looks for the program, and declares its tools when it is there. Programs end with `stop`.
     pub(in crate::upstream) fn start(
         spec: CliSpec,
+        children: &Arc<Children>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Arc<Self> {
@@ -78,6 +81,7 @@ impl CliUpstream {
             catalogue: watch::Sender::new(Arc::new(catalogue)),
             notices: broadcast::Sender::new(1),
             room: Arc::new(Semaphore::new(spec.max_calls)),
+            children: Arc::clone(children),
             tasks: tasks.clone(),
             stop: stop.clone(),
             path,
@@ -155,7 +159,7 @@ impl CliUpstream {
         };
         let (tell, mut told) = oneshot::channel();
         let end = self.stop.child_token();
-        let running = run::run(order, end.clone());
+        let running = run::run(order, Arc::clone(&self.children), end.clone());
         // A task of its own: the program is ended in good order also when nobody waits for it any more.
         self.tasks.spawn(async move {
             let outcome = running.await;

@@ -282,6 +282,7 @@ impl McpUpstream {
             (Link::Duplex(_), TransportSpec::Stdio(program)) => stdio::start(
                 name,
                 program,
+                &self.children,
                 self.spec.limits.clone(),
                 hearing,
                 &self.tasks,

@@ -125,7 +125,9 @@ impl Supervisor {
         let hearing = Hearing::new(Arc::clone(&name), everybody, spec.asks());
         match (&spec.transport, &self.endpoint) {
             (TransportSpec::Stdio(program), _) => {
-                stdio::start(name, program, limits, hearing, &self.tasks, &self.stop).map(Link::Duplex)
+                let children = &self.upstream.children;
+                stdio::start(name, program, children, limits, hearing, &self.tasks, &self.stop)
+                    .map(Link::Duplex)
             }
             (TransportSpec::StreamableHttp(_), Some(endpoint)) => Ok(Link::Http(HttpLink::new(
                 name,

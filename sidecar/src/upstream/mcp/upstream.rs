@@ -14,6 +14,7 @@ use super::link::Link;
 use super::own::OwnConnections;
 use super::session::{Session, Subscribed};
 use super::{Era, supervisor};
+use crate::upstream::children::Children;
 use crate::upstream::notice;
 use crate::upstream::{
     AnswerKind, Asks, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
@@ -30,6 +31,7 @@ pub(in crate::upstream) struct McpUpstream {
     pub(in crate::upstream) notices: broadcast::Sender<Notice>,
     /// The resources whose changes agents subscribed to; asked for again in each session.
     pub(super) subscribed: watch::Sender<Arc<Subscribed>>,
+    pub(super) children: Arc<Children>,
     pub(super) tasks: TaskTracker,
     /// Cancelled when the sidecar ends.
     pub(super) stop: CancellationToken,
@@ -48,6 +50,7 @@ impl McpUpstream {
     /// Starts to connect, until `stop`.
     pub(in crate::upstream) fn start(
         spec: UpstreamSpec,
+        children: &Arc<Children>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> Arc<Self> {
@@ -63,6 +66,7 @@ impl McpUpstream {
             }),
             notices: broadcast::Sender::new(notice::ROOM),
             subscribed: watch::Sender::default(),
+            children: Arc::clone(children),
             tasks: tasks.clone(),
             stop: stop.clone(),
             own: OwnConnections::default(),

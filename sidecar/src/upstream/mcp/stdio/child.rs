@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::lines::{Line, Lines};
 use crate::control::redact;
 use crate::upstream::StdioSpec;
-use crate::upstream::group::{Group, TERM_END};
+use crate::upstream::children::{Children, Run, TERM_END};
 use crate::upstream::mcp::duplex::DuplexLink;
 use crate::upstream::mcp::failure::Failure;
 
@@ -32,14 +32,14 @@ const OWN_NAMES: [&str; 2] = ["MESH_ADMIN_TOKEN", "MESH_TRACE_KEY"];
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
-    group: Group,
+    run: Run,
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: ChildStderr,
 }
 
 /// Starts the program.
-pub(super) fn start(spec: &StdioSpec) -> Result<Running, Failure> {
+pub(super) fn start(spec: &StdioSpec, children: &Arc<Children>) -> Result<Running, Failure> {
     let mut command = Command::new(&spec.command);
     for (key, _) in std::env::vars_os() {
         if is_own(&key.to_string_lossy()) {
@@ -51,17 +51,14 @@ pub(super) fn start(spec: &StdioSpec) -> Result<Running, Failure> {
         .envs(spec.env.iter().map(|(key, value)| (key, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    let mut child = command
-        .spawn()
+        .stderr(Stdio::piped());
+    let (mut child, run) = children
+        .spawn(&mut command)
         .map_err(|error| Failure::Unreachable(format!("cannot start {:?}: {error}", spec.command)))?;
-    let group = Group::of(&child);
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(stdin), Some(stdout), Some(stderr)) => Ok(Running {
             child,
-            group,
+            run,
             stdin,
             stdout,
             stderr,
@@ -81,7 +78,7 @@ fn is_own(variable: &str) -> bool {
 pub(super) async fn attend(running: Running, link: Arc<DuplexLink>, queue: mpsc::Receiver<Bytes>) {
     let Running {
         mut child,
-        mut group,
+        run,
         stdin,
         stdout,
         stderr,
@@ -112,20 +109,19 @@ pub(super) async fn attend(running: Running, link: Arc<DuplexLink>, queue: mpsc:
         // The writer is dropped here, which closes the child's standard input.
     };
     link.close_with(&reason);
-    finish(&mut child, &group).await;
-    group.disarm();
+    finish(&mut child, &run).await;
+    run.end().await;
 }
 
-/// Ends the child and whatever it started; afterwards it has been reaped.
-async fn finish(child: &mut Child, group: &Group) {
+/// Ends the child; afterwards it has been reaped.
+async fn finish(child: &mut Child, run: &Run) {
     if timeout(QUIET_END, child.wait()).await.is_err() {
-        group.signal(Signal::SIGTERM);
+        run.signal(Signal::SIGTERM);
         if timeout(TERM_END, child.wait()).await.is_err() {
-            group.signal(Signal::SIGKILL);
+            run.signal(Signal::SIGKILL);
             let _ = child.wait().await;
         }
     }
-    group.signal(Signal::SIGKILL);
 }
 
 async fn read(stdout: ChildStdout, link: &Arc<DuplexLink>) -> String {
