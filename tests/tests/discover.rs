@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tests::programs::built;
@@ -89,4 +90,36 @@ fn a_configuration_without_upstreams_or_with_a_wrong_agent_is_wrong_usage() {
     configured(folder.path(), "");
     let asked = ["discover", "-c", "c.yaml", "--generate-policy", "--agent", ""];
     assert_eq!(toolgate(folder.path(), &asked).status.code(), Some(2));
+}
+
+#[test]
+fn a_document_that_cannot_be_read_is_said_at_once_with_its_place_and_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("folder.json")).unwrap();
+    std::fs::write(folder.path().join("page.json"), "<html>not found</html>").unwrap();
+    std::fs::write(folder.path().join("other.yaml"), "a: [1, 2").unwrap();
+    std::fs::write(folder.path().join("no-spec.yaml"), "a: 1").unwrap();
+    let begun = Instant::now();
+    for (place, reason) in [
+        ("missing.json", "No such file"),
+        ("folder.json", "directory"),
+        ("page.json", "page.json"),
+        ("other.yaml", "not valid YAML"),
+        ("no-spec.yaml", "OpenAPI"),
+        ("http://127.0.0.1:1/openapi.json", "127.0.0.1"),
+    ] {
+        let output = toolgate(folder.path(), &["discover", "--openapi", place]);
+        let said = text(&output.stderr);
+        assert!(!output.status.success(), "{place}: {said}");
+        assert!(said.contains(reason), "{place}: {said}");
+    }
+    let config = "openapi: [{file: folder.json, backend_url: 'http://127.0.0.1:1'}]\n";
+    std::fs::write(folder.path().join("o.yaml"), config).unwrap();
+    let output = toolgate(folder.path(), &["discover", "--config", "o.yaml"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("folder.json cannot be read"), "{said}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(45),
+        "none of them was waited for"
+    );
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use config::{Config, Environment};
 use policy::draft::{Drafted, draft};
+use sidecar::upstream::children::Children;
 use sidecar::upstream::{Connection, DeclaredCatalogue, OpenApiSpec, SourceSpec, Upstream, Upstreams};
 use tools::id::{AgentId, UpstreamName};
 use tools::model::Tool;
@@ -18,6 +19,9 @@ use crate::output::{Printer, line, note};
 
 /// How long each upstream has to declare its tools.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether it has failed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Args, Debug)]
 pub(crate) struct DiscoverArgs {
@@ -59,7 +63,8 @@ pub(crate) async fn run(printer: Printer, args: &DiscoverArgs) -> Result<(), Cli
         .map_err(|error| CliError::Usage(format!("--agent {:?}: {error}", args.agent)))?;
     let specs = specs(args)?;
     let count = specs.len();
-    let upstreams = Upstreams::start(specs);
+    let children = Children::of_process(None).map_err(|error| CliError::Failed(error.to_string()))?;
+    let upstreams = Upstreams::with(children, specs);
     let read = futures_util::future::join_all(upstreams.all().iter().map(read)).await;
     upstreams.shutdown().await;
     let (found, missing) = sorted(read);
@@ -111,15 +116,17 @@ fn specs(args: &DiscoverArgs) -> Result<Vec<SourceSpec>, CliError> {
 /// The upstream's catalogue once it has been read, or why it was not.
 async fn read(upstream: &Upstream) -> Result<Arc<DeclaredCatalogue>, String> {
     let mut catalogue = upstream.catalogue();
-    let state = upstream.state();
-    if state.connection == Connection::Failed {
-        // It stays so until its configuration changes.
-        let why = state.last_error.as_deref().unwrap_or("it cannot be used");
-        return Err(format!("{}: {why}", upstream.name()));
-    }
-    let waited = tokio::time::timeout(PATIENCE, catalogue.wait_for(|catalogue| catalogue.is_read)).await;
-    if let Ok(Ok(read)) = waited {
-        return Ok(Arc::clone(&read));
+    let reading = async {
+        let read = catalogue.wait_for(|catalogue| catalogue.is_read).await;
+        read.ok().map(|read| Arc::clone(&read))
+    };
+    let waited = tokio::select! {
+        biased;
+        read = tokio::time::timeout(PATIENCE, reading) => read.ok().flatten(),
+        why = unreadable(upstream) => return Err(format!("{}: {why}", upstream.name())),
+    };
+    if let Some(read) = waited {
+        return Ok(read);
     }
     let why = upstream.state().last_error;
     Err(format!(
@@ -128,6 +135,19 @@ async fn read(upstream: &Upstream) -> Result<Arc<DeclaredCatalogue>, String> {
         PATIENCE.as_secs(),
         why.as_deref().unwrap_or("it does not answer")
     ))
+}
+
+/// Why there is nothing to wait for: the upstream cannot be used before its configuration changes, or its document could not be read.
+/// Who looks at it now does not wait for a second try.
+async fn unreadable(upstream: &Upstream) -> String {
+    loop {
+        let state = upstream.state();
+        let is_document = state.transport == "openapi";
+        match state.last_error {
+            Some(why) if state.connection == Connection::Failed || is_document => return why,
+            Some(_) | None => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
 }
 
 fn sorted(read: Vec<Result<Arc<DeclaredCatalogue>, String>>) -> (Vec<Found>, Vec<String>) {

@@ -37,7 +37,7 @@ pub enum Connection {
         /// Until the next try; zero while one is under way.
         next_try: Duration,
     },
-    /// Not before its configuration changes.
+    /// Not before its configuration changes, or a file that it names.
     Failed,
 }
 

@@ -16,6 +16,8 @@ use super::upstream::{OpenApiUpstream, Sender};
 use crate::upstream::mcp::Era;
 use crate::upstream::{AnswerKind, UpstreamAnswer, UpstreamError, UpstreamRequest};
 
+/// Why nothing answers any more.
+const GONE: &str = "it is no longer configured, or the sidecar is ending";
 /// Tries of a call that may be made more than once.
 const TRIES: usize = 3;
 /// The waits between them.
@@ -30,6 +32,12 @@ impl OpenApiUpstream {
         request: UpstreamRequest,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let upstream = || Arc::clone(&self.spec.name);
+        if self.stop.is_cancelled() {
+            return Err(UpstreamError::Unavailable {
+                upstream: upstream(),
+                detail: GONE.to_owned(),
+            });
+        }
         let Ok(_slot) = self.in_flight.try_acquire() else {
             return Err(UpstreamError::Busy {
                 upstream: upstream(),
@@ -43,6 +51,7 @@ impl OpenApiUpstream {
         tokio::select! {
             biased;
             () = request.cancel.cancelled() => Err(UpstreamError::Cancelled { upstream: upstream() }),
+            () = self.stop.cancelled() => Err(UpstreamError::Lost { upstream: upstream(), detail: GONE.to_owned() }),
             outcome = self.forward(&request, bound) => outcome,
             () = tokio::time::sleep(bound) => Err(UpstreamError::Timeout { upstream: upstream(), after: bound }),
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use net::outbound::{Destination, Options, Outbound};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 use tools::fingerprint::Fingerprint;
 use tools::id::UpstreamName;
 use tools::model::{Tool, ToolKind};
@@ -23,8 +22,8 @@ use crate::upstream::{DeclaredCatalogue, DeclaredTool};
 /// Operations that were left out and are told one by one.
 const TOLD: usize = 20;
 
-/// Runs until `stop`, or until it is clear that no document can be read with this configuration.
-pub(super) async fn run(upstream: Arc<OpenApiUpstream>, stop: CancellationToken) {
+/// Runs until the upstream is stopped, or until it is clear that no document can be read with this configuration.
+pub(super) async fn run(upstream: Arc<OpenApiUpstream>) {
     let sender = match sender(&upstream.spec) {
         Ok(sender) => sender,
         Err(problem) => {
@@ -34,7 +33,7 @@ pub(super) async fn run(upstream: Arc<OpenApiUpstream>, stop: CancellationToken)
     };
     upstream.sender.store(Arc::new(Some(sender.clone())));
     tokio::select! {
-        () = stop.cancelled() => {}
+        () = upstream.stop.cancelled() => {}
         () = attend(&upstream, &sender) => {}
     }
     upstream.claims.end(upstream.holder);
@@ -73,10 +72,18 @@ async fn attend(upstream: &OpenApiUpstream, sender: &Sender) {
                     publish(upstream, loaded);
                 }
                 let wait = schedule.after_failure();
-                tracing::warn!(upstream = %spec.name, "its document is not read, tried again in {wait:?}: {problem}");
+                // A service may be on its way; a file that is not there now is a mistake.
+                let is_mistake =
+                    matches!(spec.document, DocumentPlace::File(_)) && !upstream.catalogue.borrow().is_read;
+                if is_mistake {
+                    tracing::error!(upstream = %spec.name, "its document is not read, tried again in {wait:?}: {problem}");
+                } else {
+                    tracing::warn!(upstream = %spec.name, "its document is not read, tried again in {wait:?}: {problem}");
+                }
                 {
                     let mut status = upstream.status();
                     status.last_error = Some(problem);
+                    status.is_failed = is_mistake;
                     status.next_try = Some(Instant::now() + wait);
                 }
                 tokio::select! {
@@ -103,7 +110,10 @@ async fn load(spec: &OpenApiSpec, sender: &Sender, kept: Option<&Kept>) -> Resul
     let text = document::read(&spec.document, &sender.headers, &sender.http).await?;
     let (spec, kept) = (spec.clone(), kept.cloned());
     blocking(move || {
-        let loaded = imported(&spec, &text)?;
+        let loaded = imported(&spec, &text).map_err(|error| match &spec.document {
+            DocumentPlace::File(path) => format!("{}: {error}", path.display()),
+            DocumentPlace::Url(_) => error,
+        })?;
         if let Some(kept) = kept {
             kept.keep(&text);
         }

@@ -37,6 +37,8 @@ pub(in crate::upstream) struct OpenApiUpstream {
     pub(super) sender: ArcSwap<Option<Sender>>,
     pub(super) in_flight: Semaphore,
     pub(super) reread: Notify,
+    /// Cancelled when it is no longer configured, or the sidecar ends.
+    pub(super) stop: CancellationToken,
 }
 
 /// How the requests of a tool are made, and which declaration that belongs to.
@@ -84,8 +86,9 @@ impl OpenApiUpstream {
             notices: broadcast::Sender::new(notice::ROOM),
             sender: ArcSwap::default(),
             reread: Notify::new(),
+            stop: stop.clone(),
         });
-        tasks.spawn(supervisor::run(Arc::clone(&upstream), stop.clone()));
+        tasks.spawn(supervisor::run(Arc::clone(&upstream)));
         upstream
     }
 
