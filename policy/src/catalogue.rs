@@ -7,6 +7,7 @@ use tools::classify::{Classification, classify_call};
 use tools::id::ToolName;
 use tools::json::{Document, Kind, Limits, Node};
 use tools::model::Tool;
+use tools::program::KnownProgram;
 use tools::targets::Targets;
 
 use crate::decide::Floor;
@@ -130,11 +131,26 @@ impl Catalogue {
         self.tools.is_empty()
     }
 
-    /// The tool of a name, or one about which only its name is known.
+    /// The program of which a tool of this name would be a command.
+    pub fn program(&self, name: &ToolName) -> Option<KnownProgram> {
+        let prefix = format!("{}.", name.upstream()?);
+        let from = self
+            .tools
+            .partition_point(|known| known.name().as_str() < prefix.as_str());
+        let tools = self.tools.iter().skip(from).map(|known| &*known.tool);
+        KnownProgram::of(tools.take_while(|tool| tool.name.as_str().starts_with(&prefix)))
+    }
+
+    /// The tool of a name: a known one, else a command that a known program runs without declaring it, else one about which
+    /// only its name is known.
     pub fn get_or_unknown(&self, name: &ToolName) -> KnownTool {
-        self.get(name.as_str())
-            .cloned()
-            .unwrap_or_else(|| KnownTool::of(Tool::host(name.clone())))
+        if let Some(known) = self.get(name.as_str()) {
+            return known.clone();
+        }
+        let command = self
+            .program(name)
+            .and_then(|program| program.undeclared(name.local()));
+        KnownTool::of(command.unwrap_or_else(|| Tool::host(name.clone())))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Recorded calls, decided again by other policies.
 
+mod meanings;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,9 +12,10 @@ use tools::targets::Targets;
 
 use crate::PolicySet;
 use crate::catalogue::Catalogue;
-use crate::decide::{Call, Floor};
-use crate::document::{Action, Condition, Field, Step};
+use crate::decide::{Call, Decision, Floor, Strictest};
+use crate::document::{Action, Step};
 use crate::evaluate::Truth;
+use meanings::Meanings;
 
 /// What a value that was redacted contains.
 const MASK: &str = "[redacted";
@@ -36,6 +39,8 @@ pub struct Recorded {
     pub tool: ToolName,
     /// The arguments as recorded; none when they were not kept.
     pub params: Option<String>,
+    /// The argument vector as recorded, of a program's call; none when it was not kept.
+    pub argv: Option<Vec<String>>,
     /// What policies decided then, before a grant.
     pub action: Action,
     /// What the call was judged to risk.
@@ -161,32 +166,81 @@ fn decide_again(
     catalogue: &Catalogue,
     recorded: &Recorded,
 ) -> Result<(Action, Option<String>), String> {
-    with_call(catalogue, recorded, |call| {
-        if let Some(reason) = unknown_to(set, call, recorded.params.is_some()) {
-            return Err(reason);
-        }
-        let decision = set.decide(call);
-        let rule = decision
-            .rule
-            .map(|rule| format!("{}#{}", rule.policy, rule.index));
-        Ok((decision.action, rule))
-    })?
+    let mut unknown = None;
+    let decision = with_parts(catalogue, recorded, |called, meanings| {
+        let decide = |call: &Call<'_>| {
+            if unknown.is_none() {
+                unknown = unknown_to(set, call, recorded.params.is_some());
+            }
+            set.decide(call)
+        };
+        strictest(set, called, meanings, decide).decision
+    })?;
+    if let Some(reason) = unknown {
+        return Err(reason);
+    }
+    let rule = decision
+        .rule
+        .map(|rule| format!("{}#{}", rule.policy, rule.index));
+    Ok((decision.action, rule))
 }
 
-/// Uses the recorded call as one that policies can decide.
+/// Decides as the gate does: about the name that was called and about every command that a program's call can mean.
+fn strictest(
+    set: &PolicySet,
+    called: &Call<'_>,
+    meanings: &Meanings,
+    mut decide: impl FnMut(&Call<'_>) -> Decision,
+) -> Strictest {
+    let decision = decide(called);
+    let commands = meanings.commands(called.tool, called.classification);
+    commands.strictest(set, decision, |tool, classification, floor| {
+        decide(&Call {
+            tool,
+            classification,
+            floors: floor.as_slice(),
+            ..*called
+        })
+    })
+}
+
+/// Uses the recorded call as one that policies can decide: a program's as the command on which its decision rests.
 ///
 /// # Errors
-/// When its arguments cannot be read.
+/// When its arguments cannot be read, or the record does not keep what the call can mean.
 pub fn with_call<T>(
     catalogue: &Catalogue,
     recorded: &Recorded,
+    set: &PolicySet,
     use_call: impl FnOnce(&Call<'_>) -> T,
+) -> Result<T, String> {
+    with_parts(catalogue, recorded, |called, meanings| {
+        let about = strictest(set, called, meanings, |call| set.decide(call)).about;
+        let commands = meanings.commands(called.tool, called.classification);
+        match commands.meant(&about) {
+            None => use_call(called),
+            Some(meant) => use_call(&Call {
+                tool: meant.name,
+                classification: meant.classification,
+                floors: meant.floor.as_slice(),
+                ..*called
+            }),
+        }
+    })
+}
+
+/// The recorded call under the name that was called, and what else it can mean.
+fn with_parts<T>(
+    catalogue: &Catalogue,
+    recorded: &Recorded,
+    use_parts: impl FnOnce(&Call<'_>, &Meanings) -> T,
 ) -> Result<T, String> {
     let text = recorded.params.as_deref().unwrap_or("{}");
     let document = Document::parse(text.as_bytes(), Limits::ARGUMENTS)
         .map_err(|error| format!("its arguments cannot be read: {error}"))?;
     let classification = judged(catalogue, recorded);
-    Ok(use_call(&Call {
+    let meanings = Meanings::of(catalogue, recorded, document.root())?;
+    let call = Call {
         namespace: &recorded.namespace,
         agent: &recorded.agent,
         user: recorded.user.as_ref(),
@@ -196,7 +250,8 @@ pub fn with_call<T>(
         targets: &recorded.targets,
         arguments: Some(document.root()),
         floors: &recorded.floors,
-    }))
+    };
+    Ok(use_parts(&call, &meanings))
 }
 
 /// What the catalogue says of the tool, with what the record says of the call.
@@ -233,17 +288,7 @@ fn unknown_to(set: &PolicySet, call: &Call<'_>, has_params: bool) -> Option<Stri
         {
             continue;
         }
-        let rule = set
-            .get(explained.rule.policy.as_str())
-            .and_then(|policy| policy.rules.get(explained.rule.index));
-        let tests = rule
-            .and_then(|rule| rule.condition.as_ref())
-            .map(Condition::tests)
-            .unwrap_or_default();
-        for test in tests {
-            let Field::Argument(path) = &test.field else {
-                continue;
-            };
+        for (path, _) in set.argument_tests(&explained.rule) {
             if !has_params {
                 return Some(format!(
                     "its arguments were not kept, and {}#{} asks for \"{path}\"",

@@ -8,8 +8,8 @@ use tools::id::{AgentId, Namespace, PolicyName};
 use super::cache::Plans;
 use super::index::AgentIndex;
 use super::plan::{Indexes, Plan};
-use crate::decide::{Call, Decision};
-use crate::document::{Mode, Policy, PolicyKind, RateLimit};
+use crate::decide::{Call, Decision, RuleRef};
+use crate::document::{Condition, Field, Mode, Path, Policy, PolicyKind, RateLimit, Test};
 use crate::explain::{RuleExplanation, explain};
 use crate::foresee::{self, ToolDecision, ToolQuery};
 use crate::glob::Glob;
@@ -140,6 +140,20 @@ impl PolicySet {
     /// The policy of a name.
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
         self.policies.get(name)
+    }
+
+    /// The tests of a rule's condition that look at an argument, each with where it looks.
+    pub(crate) fn argument_tests(&self, rule: &RuleRef) -> impl Iterator<Item = (&Path, &Test)> {
+        let rule = self
+            .get(rule.policy.as_str())
+            .and_then(|policy| policy.rules.get(rule.index));
+        let tests = rule
+            .and_then(|rule| rule.condition.as_ref())
+            .map(Condition::tests);
+        tests.into_iter().flatten().filter_map(|test| match &test.field {
+            Field::Argument(path) => Some((path, test)),
+            Field::Agent | Field::User | Field::Session => None,
+        })
     }
 
     /// Every policy, by name.

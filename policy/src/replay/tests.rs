@@ -1,4 +1,8 @@
+use tools::model::{Tool, ToolKind};
+use tools::program::{Bin, Command, Declaration, Program, Shape};
+
 use super::*;
+use crate::catalogue::KnownTool;
 use crate::testing::{catalogue, policies};
 
 fn recorded(id: &str, tool: &str, params: Option<&str>, action: Action) -> Recorded {
@@ -10,6 +14,7 @@ fn recorded(id: &str, tool: &str, params: Option<&str>, action: Action) -> Recor
         namespace: Namespace::default(),
         tool: tool.parse().unwrap(),
         params: params.map(str::to_owned),
+        argv: None,
         action,
         risks: RiskSet::EMPTY,
         capability: None,
@@ -75,4 +80,116 @@ fn calls_that_rest_on_what_was_redacted_are_not_replayed() {
         &[recorded("1", "mail.send_mail", None, Action::Allow)],
     );
     assert_eq!(done.same, 1, "without conditions the arguments are not needed");
+}
+
+/// `gh` with the commands `pr list` and `pr merge`, and `jq` without commands.
+fn programs() -> Catalogue {
+    let declared = ["pr list", "pr merge"].map(|name| (name.parse().unwrap(), Command::default()));
+    let gh = Shape::Commands {
+        declared: declared.into_iter().collect(),
+        is_strict: false,
+    };
+    let all = [("gh", gh), ("jq", Shape::Bare(Command::default()))].map(|(name, shape)| {
+        let program = Program {
+            shape,
+            rejects_metacharacters: false,
+        };
+        let bin = Bin {
+            name,
+            is_installed: true,
+            floor: "human_approval",
+        };
+        let tool = |declared: Declaration| {
+            let raw = serde_json::value::to_raw_value(&declared.declared).unwrap();
+            let upstream = name.parse().unwrap();
+            KnownTool::of(Tool::declared_by(&upstream, ToolKind::Cli, true, raw.into()).unwrap())
+        };
+        program
+            .declarations(bin)
+            .into_iter()
+            .map(tool)
+            .collect::<Vec<_>>()
+    });
+    all.into_iter().flatten().collect()
+}
+
+fn run_as(tool: &str, argv: Option<&[&str]>) -> Recorded {
+    Recorded {
+        argv: argv.map(|argv| argv.iter().map(|text| (*text).to_owned()).collect()),
+        ..recorded("1", tool, Some("{}"), Action::Allow)
+    }
+}
+
+fn run_again(rules: &str, call: Recorded) -> Replay {
+    let set = PolicySet::compile(policies(&format!("name: p\nagent: a\nrules: [{rules}]")));
+    replay(&set, &programs(), &[call])
+}
+
+#[test]
+fn a_programs_call_is_decided_by_everything_that_it_can_mean() {
+    let merging = "{tools: [gh.pr.merge], action: deny}, {tools: ['gh.*', jq.run], action: allow}";
+    for (tool, argv, rules, expected) in [
+        ("gh.pr.merge", &["pr", "merge"][..], merging, Action::Deny),
+        ("gh.__dispatch", &["pr", "merge", "7"], merging, Action::Deny),
+        ("gh.pr", &["pr", "merge"], merging, Action::Deny),
+        (
+            "gh.__dispatch",
+            &["pr", "--repo", "x", "merge"],
+            merging,
+            Action::Deny,
+        ),
+        ("gh.pr.list", &["pr", "list"], merging, Action::Allow),
+        // What is not declared has the floor of the program.
+        (
+            "gh.__dispatch",
+            &["issue", "close", "7"],
+            merging,
+            Action::HumanApproval,
+        ),
+        (
+            "gh.__dispatch",
+            &["issue", "close"],
+            "{tools: [gh.issue], action: deny}, {action: allow}",
+            Action::Deny,
+        ),
+        ("jq.run", &["merge"], merging, Action::Allow),
+    ] {
+        let done = run_again(rules, run_as(tool, Some(argv)));
+        assert_eq!(done.not_replayed, Vec::new(), "{tool} {argv:?}");
+        let to = done.changes.first().map_or(Action::Allow, |group| group.to);
+        assert_eq!(to, expected, "{tool} {argv:?}");
+    }
+}
+
+#[test]
+fn a_programs_call_whose_meaning_was_not_kept_is_not_replayed() {
+    let allow = "{action: allow}";
+    for (argv, reason) in [
+        (None, "was not kept"),
+        (
+            Some(&["pr", "--token", "[redacted, 5 bytes]"][..]),
+            "was redacted",
+        ),
+        (Some(&["pr", "[redacted, 5 bytes]"][..]), "was redacted"),
+    ] {
+        let done = run_again(allow, run_as("gh.__dispatch", argv));
+        assert!(done.not_replayed[0].reason.contains(reason), "{argv:?}: {done:?}");
+    }
+    // No command can stand there any more.
+    let late: &[&str] = &["pr", "list", "--token", "[redacted, 5 bytes]"];
+    assert_eq!(run_again(allow, run_as("gh.pr.list", Some(late))).same, 1);
+    assert_eq!(run_again(allow, run_as("jq.run", None)).same, 1);
+}
+
+#[test]
+fn the_command_on_which_a_decision_rests_is_the_one_that_is_explained() {
+    let set = PolicySet::compile(policies(
+        "name: p\nagent: a\nrules: [{tools: [gh.pr.merge], action: deny}, {action: allow}]",
+    ));
+    let about = |tool: &str, argv: &[&str]| {
+        let call = run_as(tool, Some(argv));
+        with_call(&programs(), &call, &set, |call| call.tool.to_string()).unwrap()
+    };
+    assert_eq!(about("gh.__dispatch", &["pr", "merge"]), "gh.pr.merge");
+    assert_eq!(about("gh.pr.list", &["pr", "list"]), "gh.pr.list");
 }

@@ -6,7 +6,7 @@ use super::edit::{Json, quoted};
 use super::{ArgumentChange, MAX_CHANGES};
 use crate::PolicySet;
 use crate::decide::{Call, Decision};
-use crate::document::{Base, Condition, Field, Path, Scalar, Test};
+use crate::document::{Base, Path, Scalar, Test};
 use crate::explain::RuleExplanation;
 
 /// The most edits that are tried.
@@ -56,17 +56,7 @@ pub(super) fn changes(
 fn candidates<'p>(set: &'p PolicySet, path: &[RuleExplanation]) -> Vec<(&'p Path, Option<String>)> {
     let mut found = Vec::new();
     for explained in path {
-        let rule = set
-            .get(explained.rule.policy.as_str())
-            .and_then(|policy| policy.rules.get(explained.rule.index));
-        let tests = rule
-            .and_then(|rule| rule.condition.as_ref())
-            .map(Condition::tests)
-            .unwrap_or_default();
-        for test in tests {
-            let Field::Argument(field) = &test.field else {
-                continue;
-            };
+        for (field, test) in set.argument_tests(&explained.rule) {
             found.extend(values(test).into_iter().map(|value| (field, Some(value))));
             found.push((field, None));
         }

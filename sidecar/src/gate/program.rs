@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use policy::decide::{Call, Decision, Floor, FloorKind};
+use policy::decide::{Call, Commands, Decision, Floor, FloorKind, Meant};
 use policy::document::Action;
 use tools::classify::{Classification, SideEffectSource};
-use tools::id::ToolName;
+use tools::id::{ToolName, UpstreamName};
 use tools::json::Node;
 use tools::model::{Tool, ToolKind};
 use tools::program::{ArgumentError, Meaning, ProgramCall};
@@ -55,6 +55,27 @@ impl Commanded {
     /// The governed name of the call, where another was called.
     pub(super) fn effective(&self) -> Option<&ToolName> {
         self.others.first().map(|other| &other.tool.name)
+    }
+
+    /// Further names that the leading words of the argument vector make.
+    fn related(&self, upstream: Option<&UpstreamName>) -> Vec<ToolName> {
+        let (Ok(call), Some(upstream)) = (&self.call, upstream) else {
+            return Vec::new();
+        };
+        let related = call.meaning.related.iter();
+        related
+            .filter_map(|local| ToolName::of(upstream, local).ok())
+            .collect()
+    }
+}
+
+impl Other {
+    fn meant(&self) -> Meant<'_> {
+        Meant {
+            name: &self.tool.name,
+            classification: self.judged.classification(&self.tool),
+            floor: self.floor,
+        }
     }
 }
 
@@ -146,36 +167,22 @@ impl Gate {
         Ok(others)
     }
 
-    /// The strictest of the decision about the called name and those about every command that the call can mean. A rule that
-    /// names further leading words of the argument vector, and none of these, holds too: one about `kubectl.delete` holds
-    /// for `kubectl delete pod`, whatever that is called.
+    /// The strictest of the decision about the called name and those about every command that the call can mean.
     pub(super) fn strictest(&self, view: &Snapshot, subject: &Subject<'_>, called: Decision) -> Decision {
         let Some(commanded) = &subject.commanded else {
             return called;
         };
-        let mut decision = called;
-        for other in &commanded.others {
-            let classification = other.judged.classification(&other.tool);
-            let about = self.about(view, subject, &other.tool.name, classification, other.floor);
-            decision = stricter(decision, about);
-        }
-        let Ok(call) = &commanded.call else {
-            return decision;
-        };
         let classification = subject.classification();
-        let Some(upstream) = &subject.tool.upstream else {
-            return decision;
+        let commands = Commands {
+            called: &subject.tool.name,
+            others: commanded.others.iter().map(Other::meant).collect(),
+            related: commanded.related(subject.tool.upstream.as_ref()),
+            together: &classification,
         };
-        for local in &call.meaning.related {
-            let Ok(name) = ToolName::of(upstream, local) else {
-                continue;
-            };
-            let about = self.about(view, subject, &name, &classification, None);
-            if about.action > decision.action && !covers_decided(view, subject, &about) {
-                decision = stricter(decision, about);
-            }
-        }
-        decision
+        let about = |name: &ToolName, classification: &Classification, floor| {
+            self.about(view, subject, name, classification, floor)
+        };
+        commands.strictest(&view.policies, called, about).decision
     }
 
     /// What is known of the other commands that the call can mean is what it was decided by.
@@ -204,44 +211,6 @@ impl Gate {
         };
         self.decide_about(view, subject, &call)
     }
-}
-
-/// Whether the rule that decided covers a name that was decided anyway, and so had its say there.
-fn covers_decided(view: &Snapshot, subject: &Subject<'_>, decision: &Decision) -> bool {
-    let rule = decision
-        .rule
-        .as_ref()
-        .and_then(|rule| view.policies.get(rule.policy.as_str())?.rules.get(rule.index));
-    let Some(rule) = rule else {
-        // No rule names it.
-        return true;
-    };
-    let others = subject.commanded.iter().flat_map(|commanded| &commanded.others);
-    others
-        .map(|other| &other.tool.name)
-        .chain([&subject.tool.name])
-        .any(|name| rule.covers_tool(name.as_str()))
-}
-
-/// The stricter of two decisions about one call, with the floors of both.
-fn stricter(one: Decision, other: Decision) -> Decision {
-    let (mut kept, left) = if other.action > one.action {
-        (other, one)
-    } else {
-        (one, other)
-    };
-    for floor in left.floors {
-        if !kept.floors.contains(&floor) {
-            kept.floors.push(floor);
-        }
-    }
-    kept.undecided |= left.undecided;
-    kept.standard = kept.standard.max(left.standard);
-    kept.shadow = kept.shadow.or(left.shadow);
-    if kept.action == Action::Allow {
-        kept.lifted_by = kept.lifted_by.or(left.lifted_by);
-    }
-    kept
 }
 
 /// What the called name and the commands that the call can mean are judged to do together: everything that one of them does.

@@ -63,6 +63,21 @@ impl ProgramSign {
         })
     }
 
+    /// The program's file name, as [`Bin`](crate::program::Bin) is written in declarations.
+    pub(crate) fn bin(&self) -> &str {
+        &self.bin
+    }
+
+    /// Whether it runs whatever command is named.
+    pub(crate) fn is_dispatcher(&self) -> bool {
+        self.is_dispatcher
+    }
+
+    /// Whether the program has no commands.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// The action that no policy relaxes, by its name.
     pub(crate) fn floor(&self) -> Option<&str> {
         self.floor.as_deref()

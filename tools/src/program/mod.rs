@@ -6,6 +6,7 @@
 
 mod declare;
 mod given;
+mod known;
 mod names;
 mod options;
 
@@ -22,6 +23,7 @@ use crate::json::Node;
 pub(crate) use declare::META;
 pub use declare::{Bin, Declaration};
 pub use given::{ArgumentError, Given, MAX_ARGUMENT_BYTES, MAX_ARGUMENTS, MAX_TOTAL_BYTES};
+pub use known::KnownProgram;
 pub use names::{Meaning, Named};
 
 /// The local name of the tool that runs commands which are not declared.

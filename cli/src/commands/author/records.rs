@@ -182,8 +182,12 @@ pub(crate) async fn why(context: &Context, args: WhyArgs) -> Result<(), CliError
 }
 
 fn path_to(answer: &Value) -> String {
+    let decided_as = match answer.get("decided_as").and_then(Value::as_str) {
+        Some(name) => format!(" as {name}"),
+        None => String::new(),
+    };
     let mut lines = vec![format!(
-        "{} calls {}: {} ({}){}",
+        "{} calls {}{decided_as}: {} ({}){}",
         field(answer, "agent"),
         field(answer, "tool"),
         field(answer, "action"),

@@ -167,16 +167,21 @@ pub(in super::super) async fn why(
     };
     let World { set, catalogue } = world(&core).await?;
     let deciding = core.tasks.spawn_blocking(move || {
-        let why = replay::with_call(&catalogue, &call, |policy_call| set.why(policy_call));
+        let why = replay::with_call(&catalogue, &call, &set, |policy_call| {
+            (set.why(policy_call), policy_call.tool.clone())
+        });
         (call, why)
     });
     let (call, why) = deciding.await.map_err(|error| internal(&error))?;
-    let why = why.map_err(Problem::conflict)?;
+    let (why, decided_as) = why.map_err(Problem::conflict)?;
     let mut answer = serde_json::to_value(&why).map_err(|error| internal(&error))?;
     if let Some(fields) = answer.as_object_mut() {
         fields.insert("record".to_owned(), json!(call.id));
         fields.insert("agent".to_owned(), json!(call.agent));
         fields.insert("tool".to_owned(), json!(call.tool));
+        if decided_as != call.tool {
+            fields.insert("decided_as".to_owned(), json!(decided_as));
+        }
         fields.insert("action_then".to_owned(), json!(call.action));
         fields.insert("params_kept".to_owned(), json!(call.params.is_some()));
     }

@@ -87,6 +87,7 @@ pub(super) fn call(stored: &StoredRecord) -> Option<replay::Recorded> {
         namespace: record.namespace.parse().ok()?,
         tool: record.tool.as_deref()?.parse().ok()?,
         params,
+        argv: payload.as_ref().and_then(|payload| payload.argv.clone()),
         risks: replay::risks_of(record.risks.iter().map(AsRef::as_ref)),
         capability: record.capability.as_deref().map(str::to_owned),
         side_effect: record.side_effect.as_deref().and_then(side_effect),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::id::UpstreamName;
 use tools::model::{Tool, ToolKind};
-use tools::program::{Asked, Bin, Declaration, Program};
+use tools::program::{Bin, Declaration, Program};
 
 use super::run::{self, Order, RunError};
 use super::spec::CliSpec;
@@ -131,14 +131,11 @@ impl CliUpstream {
     #[must_use]
     pub fn undeclared(&self, local: &str) -> Option<Tool> {
         let path = self.path.as_ref().ok()?;
-        let Some(Asked::Undeclared(name)) = self.spec.program.asked(local) else {
-            return None;
-        };
         let file = file_name(path);
-        let declaration = Program::undeclared(bin(&self.spec, &file), &name);
         let upstream = UpstreamName::try_from(&*self.spec.name).ok()?;
-        let raw = to_raw_value(&declaration.declared).ok()?;
-        Tool::from_declaration(ToolKind::Cli, Some(&upstream), None, raw.into()).ok()
+        self.spec
+            .program
+            .undeclared_tool(&upstream, bin(&self.spec, &file), local)
     }
 
     /// Runs the argument vector that was decided about.
