@@ -31,6 +31,7 @@ const RECENT: u32 = 10;
 pub(super) struct Filter {
     status: Option<String>,
     tool: Option<String>,
+    upstream: Option<String>,
     agent: Option<String>,
     namespace: Option<String>,
     limit: Option<u32>,
@@ -149,6 +150,7 @@ pub(super) async fn list(
             namespace: filter.namespace,
             agent: filter.agent,
             tool: filter.tool,
+            upstream: filter.upstream,
             before: filter.cursor,
             limit: size + 1,
         })

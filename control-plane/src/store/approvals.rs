@@ -299,6 +299,8 @@ pub struct ApprovalFilter {
     pub agent: Option<String>,
     /// Glob.
     pub tool: Option<String>,
+    /// Literal: whose tool is asked for, whether or not the tool's name begins with it.
+    pub upstream: Option<String>,
     /// Only older than the approval with this id (paging).
     pub before: Option<String>,
     /// At most so many; 0: 100.

@@ -88,11 +88,9 @@ impl Filter {
     fn fits(&self, approval: &Approval, records: &RecordFilter) -> bool {
         let binding = &approval.asked.binding;
         let is = |asked: &Option<String>, value: &str| asked.as_deref().is_none_or(|asked| asked == value);
-        let upstream = binding.tool.split_once('.').map_or("", |(upstream, _)| upstream);
         is(&self.agent, &binding.agent)
             && is(&self.user, &binding.user)
             && is(&self.session, &binding.session)
-            && is(&self.upstream, upstream)
             && records.since.is_none_or(|since| approval.created_at >= since)
             && records.until.is_none_or(|until| approval.created_at < until)
     }
@@ -107,17 +105,11 @@ fn position(text: &str) -> Result<ChainPosition, Problem> {
     })
 }
 
-async fn pending(
-    core: &Core,
-    namespace: Option<String>,
-    tool: Option<String>,
-) -> Result<Vec<Approval>, Problem> {
+async fn pending(core: &Core, wanted: ApprovalFilter) -> Result<Vec<Approval>, Problem> {
     let filter = ApprovalFilter {
         status: Some(ApprovalStatus::Pending),
-        namespace,
-        tool,
         limit: PENDING,
-        ..ApprovalFilter::default()
+        ..wanted
     };
     Ok(core.store.approvals(filter).await?)
 }
@@ -133,7 +125,16 @@ pub(in super::super) async fn list(
     let mut items = Vec::new();
     if filter.wants_pending() {
         let now = core.primary.database_now();
-        let waiting = pending(&core, filter.namespace.clone(), filter.tool.clone()).await?;
+        let waiting = pending(
+            &core,
+            ApprovalFilter {
+                namespace: filter.namespace.clone(),
+                tool: filter.tool.clone(),
+                upstream: filter.upstream.clone(),
+                ..ApprovalFilter::default()
+            },
+        )
+        .await?;
         let fitting = waiting.iter().filter(|approval| filter.fits(approval, &wanted));
         let shown = usize::try_from(size).unwrap_or(usize::MAX);
         items.extend(
@@ -167,7 +168,7 @@ pub(in super::super) async fn one(
             Ok(Json(TraceItem::new(&record)).into_response())
         }
         Err(StoreError::NotFound { what, id }) => {
-            let waiting = pending(&core, None, None).await?;
+            let waiting = pending(&core, ApprovalFilter::default()).await?;
             let found = waiting.iter().find(|approval| {
                 approval.asked.call_id == id && operator.reach().covers(&approval.asked.namespace)
             });

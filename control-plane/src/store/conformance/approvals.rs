@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Fixture, act};
+use super::{Fixture, act, catalogue::unprefixed};
 use crate::store::{
     Revision, StoreError,
     approvals::{
@@ -402,6 +402,26 @@ pub(super) async fn approvals_are_filtered_and_paged(fixture: &Fixture) {
         .await,
         0
     );
+    store
+        .publish_catalogue(unprefixed("pets", "get_pets"))
+        .await
+        .unwrap();
+    for tool in ["get_pets", "pets.x", "petshop.x"] {
+        opened(fixture, question("pat", tool)).await;
+    }
+    for (upstream, expected) in [
+        ("notes", 3),
+        ("pets", 2),
+        ("petshop", 1),
+        ("get_pets", 0),
+        ("p%", 0),
+    ] {
+        let of = ApprovalFilter {
+            upstream: Some(upstream.into()),
+            ..filter()
+        };
+        assert_eq!(count(of).await, expected, "{upstream}");
+    }
     let first = store
         .approvals(ApprovalFilter { limit: 3, ..filter() })
         .await
@@ -410,5 +430,5 @@ pub(super) async fn approvals_are_filtered_and_paged(fixture: &Fixture) {
         before: Some(first[2].id.clone()),
         ..filter()
     };
-    assert_eq!(count(rest).await, 1);
+    assert_eq!(count(rest).await, 4);
 }

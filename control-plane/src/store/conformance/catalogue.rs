@@ -23,6 +23,19 @@ fn publication(sidecar: &str, pinning: Pinning, tools: Vec<DeclaredTool>) -> Pub
     }
 }
 
+/// What a service without a name declares: one tool without a prefix.
+pub(super) fn unprefixed(upstream: &str, name: &str) -> Publication {
+    let declared = DeclaredTool {
+        name: name.to_owned(),
+        kind: "openapi".to_owned(),
+        ..tool("", 1)
+    };
+    Publication {
+        upstream: upstream.to_owned(),
+        ..publication("s1", Pinning::Trust, vec![declared])
+    }
+}
+
 pub(super) async fn the_first_use_pins_an_upstream_whole(fixture: &Fixture) {
     let store = &fixture.store;
     let before = store.head().await.unwrap().revision;
@@ -51,13 +64,8 @@ pub(super) async fn the_first_use_pins_an_upstream_whole(fixture: &Fixture) {
 pub(super) async fn a_tool_without_a_prefix_is_one_upstreams(fixture: &Fixture) {
     let store = &fixture.store;
     let of = |upstream: &str, sidecar: &str| Publication {
-        upstream: upstream.to_owned(),
-        tools: vec![DeclaredTool {
-            name: "get_pets".to_owned(),
-            kind: "openapi".to_owned(),
-            ..tool("", 1)
-        }],
-        ..publication(sidecar, Pinning::Trust, vec![])
+        sidecar: sidecar.to_owned(),
+        ..unprefixed(upstream, "get_pets")
     };
     store.publish_catalogue(of("pets", "s1")).await.unwrap();
     store.publish_catalogue(of("pets", "s2")).await.unwrap();

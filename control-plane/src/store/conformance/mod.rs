@@ -131,6 +131,7 @@ conformance! {
         a_stop_ends_what_it_concerns,
         a_stopped_call_is_neither_opened_nor_claimed,
         a_suspended_grant_comes_back_with_the_time_it_had_left,
+        a_stop_of_a_service_suspends_grants_for_its_tools_without_a_prefix,
         stops_have_an_order_of_their_own;
     sidecars:
         a_join_token_is_used_as_often_as_it_may_be,

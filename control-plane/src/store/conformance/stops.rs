@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::{
     Fixture, act,
     approvals::{claim, opened, question, yes},
+    catalogue::unprefixed,
 };
 use crate::store::{
     StoreError,
@@ -158,6 +159,56 @@ pub(super) async fn a_suspended_grant_comes_back_with_the_time_it_had_left(fixtu
     let paused = lifted.lifted.unwrap().0 - agent.created_at;
     assert_eq!(back.grant.expires_at, grant.grant.expires_at + paused);
     assert_eq!(back.revision, store.head().await.unwrap().revision);
+}
+
+pub(super) async fn a_stop_of_a_service_suspends_grants_for_its_tools_without_a_prefix(fixture: &Fixture) {
+    let store = &fixture.store;
+    store
+        .publish_catalogue(unprefixed("pets", "get_pets"))
+        .await
+        .unwrap();
+    let grant = async |tools: &[&str]| {
+        let draft = GrantDraft {
+            namespace: "default".to_owned(),
+            agent: "claude".to_owned(),
+            tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            duration: LONG,
+            reason: None,
+            granted_by: "ada".to_owned(),
+        };
+        store
+            .create_grant(draft, act("mesh.grant"))
+            .await
+            .unwrap()
+            .grant
+            .id
+    };
+    let own = grant(&["get_pets"]).await;
+    let wider = grant(&["get_pets", "get_others"]).await;
+    let any = grant(&["get_*"]).await;
+    let made = store
+        .create_stop(stop(StopScope::Upstream("pets".into())), act("mesh.stop"))
+        .await
+        .unwrap();
+    let during = grant(&["get_pets", "pets.x"]).await;
+    let suspended = async || {
+        let rows = store.grants(None).await.unwrap();
+        let mut ids: Vec<String> = rows
+            .into_iter()
+            .filter(|row| row.suspended_at.is_some())
+            .map(|row| row.grant.id)
+            .collect();
+        ids.sort();
+        ids
+    };
+    let mut expected = vec![own, during];
+    expected.sort();
+    assert_eq!(suspended().await, expected, "neither {wider} nor {any}");
+    store
+        .lift_stop(&made.stop.id, "bob", act("mesh.resume"))
+        .await
+        .unwrap();
+    assert_eq!(suspended().await, Vec::<String>::new());
 }
 
 pub(super) async fn stops_have_an_order_of_their_own(fixture: &Fixture) {

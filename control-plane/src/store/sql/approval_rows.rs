@@ -35,6 +35,17 @@ pub(super) async fn list(tx: &mut Tx, filter: &ApprovalFilter) -> StoreResult<Ve
         values.push(value);
         sql.push_str(&format!(" AND {condition}"));
     }
+    if let Some(upstream) = &filter.upstream {
+        // A tool without a prefix is of the upstream that declares it, as stops have it.
+        values.push(upstream.into());
+        let own = values.len();
+        values.push(format!("{upstream}.").into());
+        let prefix = values.len();
+        sql.push_str(&format!(
+            " AND (substr(tool, 1, length(${prefix})) = ${prefix} OR (tool NOT LIKE '%.%' AND EXISTS (SELECT 1 FROM tools \
+             WHERE tools.namespace = approvals.namespace AND tools.name = approvals.tool AND tools.upstream = ${own})))"
+        ));
+    }
     if let Some(before) = &filter.before {
         values.push(before.into());
         sql.push_str(&format!(

@@ -1,5 +1,7 @@
 //! Grants and settings.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use proto::{body, v1};
 
@@ -60,6 +62,7 @@ impl GrantsAndSettings for SqlStore {
 async fn create(tx: &mut Tx, draft: &GrantDraft, act: &Act) -> StoreResult<GrantRow> {
     let mut changing = Changing::begin(tx, &act.by).await?;
     let holding = stops::lock_and_read(tx).await?;
+    let unprefixed = Unprefixed::read(tx, &holding.stops).await?;
     let duration = i64::try_from(draft.duration.as_micros()).unwrap_or(i64::MAX);
     let grant = body::Grant {
         id: random_id()?,
@@ -72,7 +75,7 @@ async fn create(tx: &mut Tx, draft: &GrantDraft, act: &Act) -> StoreResult<Grant
         suspended_at: holding
             .stops
             .iter()
-            .any(|stop| covers(stop, &grant))
+            .any(|stop| covers(stop, &grant, &unprefixed))
             .then_some(changing.now),
         grant,
         reason: draft.reason.clone(),
@@ -156,7 +159,7 @@ async fn sweep(tx: &mut Tx) -> StoreResult<u64> {
 }
 
 /// Does a stop cover everything that a grant lifts? Then the grant's time does not run.
-fn covers(stop: &Stop, grant: &body::Grant) -> bool {
+fn covers(stop: &Stop, grant: &body::Grant, unprefixed: &Unprefixed) -> bool {
     if stop
         .in_namespace
         .as_ref()
@@ -170,17 +173,46 @@ fn covers(stop: &Stop, grant: &body::Grant) -> bool {
         // A glob that matches the text of another glob matches everything that the other one does.
         StopScope::Agent(glob) => glob_matches(glob, &grant.agent),
         StopScope::Session { .. } => false,
-        StopScope::Upstream(name) => grant
-            .tools
+        StopScope::Upstream(name) => grant.tools.iter().all(|tool| match tool.split_once('.') {
+            Some((upstream, _)) => upstream == name,
+            None => unprefixed.has(&grant.namespace, name, tool),
+        }),
+    }
+}
+
+/// The tools without a prefix, by namespace and the upstream that declares them.
+#[derive(Default)]
+struct Unprefixed(BTreeSet<(String, String, String)>);
+
+impl Unprefixed {
+    /// Reads what is needed to look at these stops.
+    async fn read(tx: &mut Tx, stops: &[Stop]) -> StoreResult<Self> {
+        if !stops
             .iter()
-            .all(|tool| tool.split_once('.').is_some_and(|(upstream, _)| upstream == name)),
+            .any(|stop| matches!(stop.scope, StopScope::Upstream(_)))
+        {
+            return Ok(Self::default());
+        }
+        let sql = "SELECT DISTINCT namespace, upstream, name FROM tools WHERE name NOT LIKE '%.%'";
+        let rows = tx.rows(sql, &[]).await?;
+        let tool = |row: &Row| Ok((row.text("namespace")?, row.text("upstream")?, row.text("name")?));
+        rows.iter().map(tool).collect::<StoreResult<_>>().map(Self)
+    }
+
+    fn has(&self, namespace: &str, upstream: &str, tool: &str) -> bool {
+        self.0
+            .contains(&(namespace.to_owned(), upstream.to_owned(), tool.to_owned()))
     }
 }
 
 /// A stop was made: the time of the grants that it covers stands still.
 pub(super) async fn suspend(tx: &mut Tx, stop: &Stop) -> StoreResult<()> {
+    let unprefixed = Unprefixed::read(tx, std::slice::from_ref(stop)).await?;
     for row in all(tx).await? {
-        if row.suspended_at.is_none() && !ended(&row, stop.created_at) && covers(stop, &row.grant) {
+        if row.suspended_at.is_none()
+            && !ended(&row, stop.created_at)
+            && covers(stop, &row.grant, &unprefixed)
+        {
             tx.run(
                 "UPDATE grants SET suspended_at = $2 WHERE id = $1",
                 &args![&row.grant.id, stop.created_at],
@@ -193,9 +225,10 @@ pub(super) async fn suspend(tx: &mut Tx, stop: &Stop) -> StoreResult<()> {
 
 /// Stops were lifted: grants that none of those left covers come back with the time they had left.
 pub(super) async fn come_back(tx: &mut Tx, changing: &mut Changing, left: &[Stop]) -> StoreResult<()> {
+    let unprefixed = Unprefixed::read(tx, left).await?;
     for mut row in all(tx).await? {
         let Some(since) = row.suspended_at else { continue };
-        if left.iter().any(|stop| covers(stop, &row.grant)) {
+        if left.iter().any(|stop| covers(stop, &row.grant, &unprefixed)) {
             continue;
         }
         row.grant.expires_at = row
