@@ -61,7 +61,7 @@ impl Caller {
     /// One call; whether a result came.
     async fn call(&mut self, number: u64) -> Result<bool> {
         let answer = self.connection.exchange(self.request.numbered(number)).await;
-        Ok(answer.during("call")?.is_tool_result())
+        Ok(self.request.is_answered_by(&answer.during("call")?))
     }
 
     /// One call whose latency counts from when it was due.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use crate::connection::Answer;
+
 /// Numbers begin here, so that all have as many digits.
 const FIRST: u64 = 100_000_000_000;
 const DIGITS: usize = 12;
@@ -37,7 +39,13 @@ pub struct Request {
     bytes: Vec<u8>,
     /// Where the two numbers are: the message's id, and an argument that makes each call another.
     numbers: [usize; 2],
+    /// Whether the answer is one of MCP.
+    is_mcp: bool,
 }
+
+/// What every call gives its tool, but for the number and a wanted size.
+const ARGUMENTS: &str =
+    r#""message":"what the weather was like in Lisbon last week","path":"/data/reports/2026/week-31.txt""#;
 
 impl Call {
     /// The `tools/call` request.
@@ -48,12 +56,11 @@ impl Call {
             .map_or_else(String::new, |bytes| format!(r#","bytes":{bytes}"#));
         let meta = self.meta();
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{FIRST},"method":"tools/call","params":{{"name":"{}","arguments":{{"message":"what the weather was like in Lisbon last week","path":"/data/reports/2026/week-31.txt","n":{FIRST}{size}}}{meta}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{FIRST},"method":"tools/call","params":{{"name":"{}","arguments":{{{ARGUMENTS},"n":{FIRST}{size}}}{meta}}}}}"#,
             self.tool
         );
         let bytes = self.post("tools/call", Some(&self.tool), &body);
-        let numbers = positions(&bytes);
-        Request { bytes, numbers }
+        Request::of(bytes, true)
     }
 
     /// Another request, by method and parameters (`{…}`, without `_meta`).
@@ -113,6 +120,36 @@ impl Call {
 }
 
 impl Request {
+    /// The request that an OpenAPI service gets for the same call, without anything between.
+    #[must_use]
+    pub fn rest(address: SocketAddr, path: &str) -> Self {
+        let body = format!(r#"{{{ARGUMENTS},"n":{FIRST}}}"#);
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        );
+        Self::of((head + &body).into_bytes(), false)
+    }
+
+    fn of(bytes: Vec<u8>, is_mcp: bool) -> Self {
+        Self {
+            numbers: positions(&bytes),
+            bytes,
+            is_mcp,
+        }
+    }
+
+    /// Whether an answer to it is what was asked for.
+    #[must_use]
+    pub fn is_answered_by(&self, answer: &Answer) -> bool {
+        if self.is_mcp {
+            answer.is_tool_result()
+        } else {
+            answer.status == 200
+        }
+    }
+
     /// The request as the `number`th call.
     pub fn numbered(&mut self, number: u64) -> &[u8] {
         let digits = format!("{}", FIRST + number % FIRST);

@@ -40,6 +40,17 @@ impl<'a> Way<'a> {
             request: call.request(),
         }
     }
+
+    /// The way of a REST request to the server itself.
+    #[must_use]
+    pub fn rest(name: &'static str, address: SocketAddr, path: &str) -> Self {
+        Self {
+            name,
+            proxy: None,
+            address,
+            request: Request::rest(address, path),
+        }
+    }
 }
 
 /// What is measured of one way.

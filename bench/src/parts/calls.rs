@@ -18,6 +18,9 @@ use crate::report::{Report, mebibytes, say, short, spread};
 use crate::request::{Call, Era};
 use crate::rounds::{Figure, RATE, Series, Way, rest};
 
+/// REST requests to the echo server itself, and the same by way of a sidecar's tool.
+const REST: &str = "REST";
+const OPENAPI: &str = "sidecar, OpenAPI";
 const LARGE: u64 = 1 << 20;
 const MANY: usize = 256;
 const TOOLS: usize = 500;
@@ -71,7 +74,8 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
     let more = [
         Way::new("sidecar, legacy", &calls.legacy, Some(&sidecar.process)),
         Way::new("sidecar, stdio", &calls.stdio, Some(&sidecar.process)),
-        Way::new("sidecar, OpenAPI", &calls.openapi, Some(&sidecar.process)),
+        Way::rest(REST, upstream, "/echo"),
+        Way::new(OPENAPI, &calls.openapi, Some(&sidecar.process)),
     ];
     let large = [
         Way::new("direct, 1 MiB", &sized(&calls.direct), None),
@@ -154,13 +158,15 @@ fn tell(series: &Series, extent: Extent, report: &mut Report) {
         "median of {} interleaved rounds of {} s (lowest to highest); {SETTING}",
         extent.rounds, extent.seconds
     );
-    let added = |way, figure| spread(&series.added(way, "direct", figure), "us");
+    // A call of a REST service is compared with a request to that service.
+    let base = |way| if way == OPENAPI { REST } else { "direct" };
+    let added = |way, figure| spread(&series.added(way, base(way), figure), "us");
     for (way, p50, p99) in [
         ("sidecar", "<= 100 us", "<= 300 us"),
         ("nginx", "-", "-"),
         ("sidecar, legacy", "<= 100 us", "<= 300 us"),
         ("sidecar, stdio", "<= 60 us", "-"),
-        ("sidecar, OpenAPI", "-", "-"),
+        (OPENAPI, "-", "-"),
     ] {
         let what = format!("added at {RATE} calls/s: {way}");
         report.add(&format!("{what}, p50"), p50, added(way, Figure::P50), &conditions);
@@ -168,12 +174,14 @@ fn tell(series: &Series, extent: Extent, report: &mut Report) {
     }
     let more = spread(&series.added("sidecar", "nginx", Figure::P50), "us");
     report.add("sidecar over nginx at p50", "<= 50 us", more, &conditions);
-    let direct = format!(
-        "{} / {} us",
-        short(series.median("direct", Figure::P50)),
-        short(series.median("direct", Figure::P99))
-    );
-    report.add("direct calls, p50 / p99", "-", direct, &conditions);
+    for (what, way) in [("direct calls", "direct"), ("direct REST requests", REST)] {
+        let direct = format!(
+            "{} / {} us",
+            short(series.median(way, Figure::P50)),
+            short(series.median(way, Figure::P99))
+        );
+        report.add(&format!("{what}, p50 / p99"), "-", direct, &conditions);
+    }
     for (way, at_32) in [
         ("direct", "-"),
         ("nginx", "-"),

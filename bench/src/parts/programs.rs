@@ -39,7 +39,8 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs_f64(extent.seconds) {
             for _ in 0..TURN {
-                execs.record(exec().await?);
+                number += 1;
+                execs.record(exec(number).await?);
             }
             let mut connection = Connection::open(sidecar.address).await.during("connect")?;
             for _ in 0..TURN {
@@ -53,7 +54,7 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
         added.push(micros(&calls) - micros(&execs));
     }
     let conditions = format!(
-        "`{PROGRAM}` without output; {} rounds of {} s, runs and calls in turns of {TURN}; REST, one connection; records on, `spool.sync: auto`",
+        "`{PROGRAM}` without output, run with both outputs captured; {} rounds of {} s, runs and calls in turns of {TURN}; REST, one connection; records on, `spool.sync: auto`",
         extent.rounds, extent.seconds
     );
     report.add(
@@ -73,10 +74,15 @@ pub async fn run(folder: &Path, plane: &ControlPlane, extent: Extent, report: &m
     Ok(())
 }
 
-async fn exec() -> Result<Duration> {
+/// As a sidecar runs it: the same arguments and environment, a process group of its own, both outputs captured.
+async fn exec(number: u64) -> Result<Duration> {
     let begun = Instant::now();
     let output = tokio::process::Command::new(PROGRAM)
+        .arg(number.to_string())
         .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME"))
+        .env("LANG", "en_US.UTF-8")
+        .process_group(0)
         .stdin(Stdio::null())
         .output()
         .await
