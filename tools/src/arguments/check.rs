@@ -1,8 +1,12 @@
 //! Looking at a value as a schema asks.
 
+mod alone;
+
 use std::collections::HashSet;
 
-use super::keyword::{Bound, Keyword, Properties, SchemaId, Types};
+use alone::{has_type, known_names, number, requires, size, string};
+
+use super::keyword::{Keyword, Properties, SchemaId};
 use super::mistake::{ArgumentError, Mistakes, Path, cut};
 use crate::json::{Kind, Node, canonical};
 
@@ -12,8 +16,6 @@ const MAX_STEPS: u32 = 200_000;
 const MAX_DEPTH: u32 = 400;
 /// Bytes that are read at the cost of one step.
 const BYTES_PER_STEP: usize = 128;
-/// Names that a message lists.
-const SHOWN_NAMES: usize = 20;
 
 /// The check did not come to an end within its bounds.
 struct Exhausted;
@@ -125,6 +127,13 @@ impl<'c> Checking<'c> {
             (Keyword::Reference(schema), _) => self.apply(*schema, value, path, found)?,
             (_, Kind::Number) => number(keyword, value, path, found),
             (_, Kind::String) => string(keyword, value, path, found),
+            (
+                Keyword::MinItems(_)
+                | Keyword::MaxItems(_)
+                | Keyword::MinProperties(_)
+                | Keyword::MaxProperties(_),
+                kind,
+            ) => size(keyword, kind, value, path, found),
             (_, Kind::Array) => self.array(keyword, value, path, found)?,
             (_, Kind::Object) => self.object(keyword, value, path, found)?,
             (_, Kind::Null | Kind::Bool) => {}
@@ -188,14 +197,7 @@ impl<'c> Checking<'c> {
         path: &Path<'_>,
         found: &mut Mistakes,
     ) -> Result<(), Exhausted> {
-        let length = value.len() as u64;
         match keyword {
-            Keyword::MinItems(least) if length < *least => {
-                found.add(path, || format!("at least {least} items"), Some(value));
-            }
-            Keyword::MaxItems(most) if length > *most => {
-                found.add(path, || format!("at most {most} items"), Some(value));
-            }
             Keyword::UniqueItems => {
                 let mut seen = HashSet::new();
                 if !value.elements().all(|item| seen.insert(canonical(item))) {
@@ -240,16 +242,9 @@ impl<'c> Checking<'c> {
         path: &Path<'_>,
         found: &mut Mistakes,
     ) -> Result<(), Exhausted> {
-        let length = value.len() as u64;
         match keyword {
             Keyword::Required(names) => requires(names, value, path, found),
             Keyword::Properties(properties) => self.properties(properties, value, path, found)?,
-            Keyword::MinProperties(least) if length < *least => {
-                found.add(path, || format!("at least {least} properties"), Some(value));
-            }
-            Keyword::MaxProperties(most) if length > *most => {
-                found.add(path, || format!("at most {most} properties"), Some(value));
-            }
             Keyword::PropertyNames(schema) => {
                 for (name, _) in value.members() {
                     let quoted = serde_json::Value::from(&*name).to_string();
@@ -319,86 +314,5 @@ impl<'c> Checking<'c> {
             }
         }
         Ok(())
-    }
-}
-
-fn known_names(properties: &Properties) -> String {
-    let names = properties.named.iter().take(SHOWN_NAMES);
-    let mut names: Vec<String> = names.map(|(name, _)| cut(name)).collect();
-    if properties.named.len() > SHOWN_NAMES {
-        names.push("…".to_owned());
-    }
-    if names.is_empty() {
-        "no properties here".to_owned()
-    } else {
-        format!("one of the properties {}", names.join(", "))
-    }
-}
-
-fn requires(names: &[Box<str>], value: Node<'_>, path: &Path<'_>, found: &mut Mistakes) {
-    for name in names {
-        if value.get(name).is_none() {
-            found.add(
-                path,
-                || format!("the property {:?}, which is missing", cut(name)),
-                None,
-            );
-        }
-    }
-}
-
-fn has_type(types: Types, value: Node<'_>, path: &Path<'_>, found: &mut Mistakes) {
-    let is_integer = || value.number().is_some_and(|number| number.is_integer());
-    if !types.has(value.kind(), is_integer) {
-        found.add(path, || types.words(), Some(value));
-    }
-}
-
-fn number(keyword: &Keyword, value: Node<'_>, path: &Path<'_>, found: &mut Mistakes) {
-    let Some(number) = value.number() else { return };
-    let words = |bound: &Bound, at: &str, beyond: &str| {
-        let word = if bound.is_exclusive { beyond } else { at };
-        format!("a number {word} {}", bound.limit)
-    };
-    match keyword {
-        Keyword::Minimum(bound) if number < bound.limit || (bound.is_exclusive && number == bound.limit) => {
-            found.add(path, || words(bound, "of at least", "greater than"), Some(value));
-        }
-        Keyword::Maximum(bound) if number > bound.limit || (bound.is_exclusive && number == bound.limit) => {
-            found.add(path, || words(bound, "of at most", "less than"), Some(value));
-        }
-        Keyword::MultipleOf(step) if !number.is_multiple_of(step) => {
-            found.add(path, || format!("a multiple of {step}"), Some(value));
-        }
-        _ => {}
-    }
-}
-
-fn string(keyword: &Keyword, value: Node<'_>, path: &Path<'_>, found: &mut Mistakes) {
-    let Some(text) = value.as_str() else { return };
-    let length = || text.chars().count() as u64;
-    match keyword {
-        Keyword::MinLength(least) if length() < *least => {
-            found.add(
-                path,
-                || format!("a string of at least {least} characters"),
-                Some(value),
-            );
-        }
-        Keyword::MaxLength(most) if length() > *most => {
-            found.add(
-                path,
-                || format!("a string of at most {most} characters"),
-                Some(value),
-            );
-        }
-        Keyword::Pattern(pattern) if !pattern.is_found_in(&text) => {
-            found.add(
-                path,
-                || format!("a string that matches {}", cut(&pattern.text)),
-                Some(value),
-            );
-        }
-        _ => {}
     }
 }
