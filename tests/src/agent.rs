@@ -69,8 +69,17 @@ impl Agent {
     }
 
     /// Opens a legacy session of a client with these capabilities.
-    pub async fn connect_with(mut self, capabilities: Value) -> Self {
-        let params = json!({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": {"name": self.name, "version": "1"}});
+    pub async fn connect_with(self, capabilities: Value) -> Self {
+        self.initialize(LEGACY, capabilities).await
+    }
+
+    /// Opens a legacy session of this revision.
+    pub async fn connect_as(self, revision: &str) -> Self {
+        self.initialize(revision, json!({})).await
+    }
+
+    async fn initialize(mut self, revision: &str, capabilities: Value) -> Self {
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": self.name, "version": "1"}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let response = self
             .request(Method::POST, "/mcp")

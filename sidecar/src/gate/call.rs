@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::id::SessionId;
 use tools::json::{JsonError, JsonErrorKind, Node};
@@ -17,7 +16,7 @@ use super::refusal::Refusal;
 use super::verdict::Summary;
 use crate::agent::names::Names;
 use crate::identity::Identity;
-use crate::upstream::{Origin, UpstreamAnswer, UpstreamError};
+use crate::upstream::{Audience, Origin, UpstreamAnswer, UpstreamError};
 
 /// One call of a tool.
 pub struct CallRequest<'d> {
@@ -49,8 +48,8 @@ pub struct CallRequest<'d> {
     pub cancel: CancellationToken,
     /// Whom it is forwarded for.
     pub origin: Option<Arc<Origin>>,
-    /// Where the upstream's progress goes.
-    pub progress: Option<mpsc::Sender<Bytes>>,
+    /// Who hears what the upstream says about it before it answers.
+    pub audience: Option<Arc<dyn Audience>>,
     /// How long to wait for people.
     pub patience: Patience,
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::fingerprint::Fingerprint;
 use tools::program::ProgramCall;
 
-use super::Origin;
 use super::mcp::{Era, scan};
+use super::{Audience, LogLevel, Origin};
 
 /// One request to forward: a `tools/call`, or another that was decided about.
 ///
@@ -27,7 +26,7 @@ pub struct UpstreamRequest {
     pub arguments: Option<Bytes>,
     /// Raw `_meta` object of the client's request. It is kept byte for byte, except for the members that the sidecar
     /// owns: `progressToken`, `art.flux7/agent`, `art.flux7/user`, `io.modelcontextprotocol/protocolVersion`,
-    /// `…/clientInfo` and `…/clientCapabilities` never pass; `traceparent` and `tracestate` give way to those below.
+    /// `…/clientInfo`, `…/clientCapabilities` and `…/logLevel` never pass; `traceparent` and `tracestate` give way to those below.
     pub meta: Option<Bytes>,
     /// Raw object with further members of `params`, such as `requestState`; `name`, `arguments` and `_meta` in it are ignored.
     pub extra: Option<Bytes>,
@@ -39,11 +38,10 @@ pub struct UpstreamRequest {
     pub identity: Option<ForwardedIdentity>,
     /// Whom it is forwarded for; without it the request goes over the connection that all share, and nobody can be asked.
     pub origin: Option<Arc<Origin>>,
-    /// Where progress goes, when the client asked for it: the raw `params` of each `notifications/progress`, in order.
-    ///
-    /// They carry the sidecar's own token; [`with_progress_token`](super::with_progress_token) puts the client's back.
-    /// Everything that came before the answer is in the channel when the call returns. A full channel drops the notification.
-    pub progress: Option<mpsc::Sender<Bytes>>,
+    /// Who hears what the upstream says about the request before it answers.
+    pub audience: Option<Arc<dyn Audience>>,
+    /// From which level on the upstream is asked for log messages. An MCP upstream sets it itself, by what the audience wants.
+    pub log_level: Option<LogLevel>,
     /// Cancels the call: the upstream is told, and the call ends with [`Cancelled`](super::UpstreamError::Cancelled).
     /// Dropping the call's future tells the upstream as well.
     pub cancel: CancellationToken,

@@ -4,10 +4,12 @@
 //! passes the answer on as the raw bytes that came back; [`Upstream::catalogue`] is what the upstream declared.
 
 mod asks;
+mod audience;
 mod beside;
 mod call;
 mod catalogue;
 mod error;
+mod log_level;
 mod notice;
 mod openapi;
 mod origin;
@@ -23,10 +25,12 @@ pub mod cli;
 pub mod mcp;
 
 pub use asks::Asks;
+pub use audience::Audience;
 pub use call::{AnswerKind, ForwardedIdentity, UpstreamAnswer, UpstreamRequest};
 pub use catalogue::{DeclaredCatalogue, DeclaredEntry, DeclaredTool, Offers};
 pub use cli::{CliSpec, CliUpstream};
 pub use error::UpstreamError;
+pub use log_level::LogLevel;
 pub use mcp::Era;
 pub use mcp::progress::with_progress_token;
 pub use notice::Notice;

@@ -72,6 +72,8 @@ pub trait Client: fmt::Debug + Send + Sync {
 pub struct Question {
     /// The upstream's name.
     pub upstream: Arc<str>,
+    /// What the upstream calls the question, where that is a short text.
+    pub name: Option<Arc<str>>,
     /// What is asked.
     pub method: Arc<str>,
     /// Raw params; empty where there are none.

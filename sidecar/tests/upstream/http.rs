@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sidecar::upstream::{AnswerKind, Connection, Era, TransportSpec, UpstreamError, Upstreams};
-use tokio::sync::mpsc;
 
 use crate::fixture::{Answers, HttpFixture, HttpOptions, Style};
 use crate::support::*;
@@ -111,10 +110,10 @@ async fn progress_comes_in_order_before_the_answer() {
     for style in [Style::Legacy, Style::Modern] {
         let server = server(style, Answers::Events).await;
         let (_upstreams, upstream) = connected(http(&server.url())).await;
-        let (progress, mut received) = mpsc::channel(64);
+        let (progress, mut received) = progress();
         let mut request = request("progress", "{}");
         request.meta = Some(Bytes::from_static(br#"{"progressToken":"theirs"}"#));
-        request.progress = Some(progress);
+        request.audience = Some(progress);
         assert_eq!(text(&upstream.call(request).await.unwrap()), "done");
         for step in 1..=20 {
             let params = String::from_utf8(received.try_recv().unwrap().to_vec()).unwrap();
@@ -130,9 +129,9 @@ async fn progress_comes_in_order_before_the_answer() {
 async fn a_legacy_stream_that_breaks_off_is_resumed() {
     let server = server(Style::Legacy, Answers::Broken).await;
     let (_upstreams, upstream) = connected(http(&server.url())).await;
-    let (progress, mut received) = mpsc::channel(64);
+    let (progress, mut received) = progress();
     let mut request = request("progress", "{}");
-    request.progress = Some(progress);
+    request.audience = Some(progress);
     assert_eq!(text(&upstream.call(request).await.unwrap()), "done");
     let mut count = 0;
     while received.try_recv().is_ok() {

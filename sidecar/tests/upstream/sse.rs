@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sidecar::upstream::{Connection, Era, UpstreamError, Upstreams};
-use tokio::sync::mpsc;
 
 use crate::fixture::{Answers, HttpFixture, HttpOptions, SseFixture, SseOptions, Style};
 use crate::support::*;
@@ -54,10 +53,10 @@ async fn all_pages_are_read_and_calls_pass_byte_for_byte() {
 async fn progress_changes_and_requests_come_on_the_stream() {
     let server = server().await;
     let (_upstreams, upstream) = connected(sse(&server.url())).await;
-    let (progress, mut received) = mpsc::channel(64);
+    let (progress, mut received) = progress();
     let mut asked = request("progress", "{}");
     asked.meta = Some(Bytes::from_static(br#"{"progressToken":"theirs"}"#));
-    asked.progress = Some(progress);
+    asked.audience = Some(progress);
     assert_eq!(text(&upstream.call(asked).await.unwrap()), "done");
     for step in 1..=20 {
         let params = String::from_utf8(received.try_recv().unwrap().to_vec()).unwrap();

@@ -7,7 +7,6 @@ use sidecar::upstream::{
     AnswerKind, Connection, Era, ForwardedIdentity, UpstreamError, UpstreamRequest, Upstreams,
 };
 use tempfile::TempDir;
-use tokio::sync::mpsc;
 
 use crate::support::*;
 
@@ -148,9 +147,9 @@ async fn the_verified_identity_is_sent_only_where_it_is_wanted() {
 async fn progress_comes_in_order_before_the_answer() {
     for style in ["legacy", "modern"] {
         let (_upstreams, upstream) = connected(stdio(style, None)).await;
-        let (progress, mut received) = mpsc::channel(64);
+        let (progress, mut received) = progress();
         let mut request = request("progress", "{}");
-        request.progress = Some(progress);
+        request.audience = Some(progress);
         let answer = upstream.call(request).await.unwrap();
         assert_eq!(text(&answer), "done");
         for step in 1..=20 {

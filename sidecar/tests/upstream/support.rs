@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sidecar::upstream::{
-    DeclaredCatalogue, HttpSpec, RetryPolicy, StdioSpec, TransportSpec, Upstream, UpstreamAnswer,
-    UpstreamLimits, UpstreamRequest, UpstreamSpec, Upstreams,
+    Audience, DeclaredCatalogue, HttpSpec, LogLevel, RetryPolicy, StdioSpec, TransportSpec, Upstream,
+    UpstreamAnswer, UpstreamLimits, UpstreamRequest, UpstreamSpec, Upstreams,
 };
+use tokio::sync::mpsc;
 
 use crate::fixture::{EVENTS, STYLE};
 
@@ -112,6 +113,36 @@ pub fn request(tool: &str, arguments: &str) -> UpstreamRequest {
         arguments: Some(Bytes::copy_from_slice(arguments.as_bytes())),
         ..UpstreamRequest::default()
     }
+}
+
+/// Hears of progress, and of nothing else.
+#[derive(Debug)]
+struct Progress(mpsc::Sender<Bytes>);
+
+impl Audience for Progress {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progressed(&self, params: &Bytes) {
+        let _ = self.0.try_send(params.clone());
+    }
+
+    fn log_level(&self, _: &str) -> Option<LogLevel> {
+        None
+    }
+
+    fn logged(&self, _: &str, params: &Bytes) {
+        panic!("nobody asked for {params:?}");
+    }
+
+    fn paused(&self, _: Duration) {}
+}
+
+/// Who hears of progress, and what was heard.
+pub fn progress() -> (Arc<dyn Audience>, mpsc::Receiver<Bytes>) {
+    let (told, heard) = mpsc::channel(64);
+    (Arc::new(Progress(told)), heard)
 }
 
 /// The text of a result's first content.

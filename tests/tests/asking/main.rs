@@ -1,9 +1,11 @@
 //! Servers that ask, sessions with servers, and streams that go on: what lies between one agent session and its upstreams.
 
 mod leak;
+mod logs;
 mod questions;
 mod rounds;
 mod streams;
+mod subscriptions;
 
 use std::process::Command;
 

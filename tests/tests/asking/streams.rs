@@ -65,6 +65,51 @@ async fn a_stream_that_broke_off_goes_on_behind_its_last_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_closes_a_stream_closes_the_agents_and_the_call_goes_on_without_its_reader() {
+    let place = folder();
+    let (_server, url) = fixture(place.path(), "legacy").await;
+    let up = Up::start(&before(&url, ALLOW)).await;
+    let anna = connected(&up, "anna", json!({})).await;
+    let message = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "f.test_reconnection", "arguments": {}}});
+    let closed = anna.legacy(&message).send().await.unwrap();
+    assert_eq!(closed.headers()["content-type"], "text/event-stream");
+    let text = closed.text().await.unwrap();
+    assert!(
+        messages(&text).is_empty(),
+        "nothing but when to come back: {text}"
+    );
+    // The server's own time, not the sidecar's.
+    assert!(text.contains("\nretry: 200\n"), "{text}");
+    let last = text
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("id: "))
+        .unwrap();
+    let mut resumed = resume(&anna, last).send().await.unwrap();
+    let (_, answer) = event_with(&mut resumed, "\"result\"").await;
+    assert_eq!(answer["id"], "a", "{answer}");
+    assert!(
+        answer.to_string().contains("after the stream was closed"),
+        "{answer}"
+    );
+}
+
+/// Before 2025-11-25 no stream is closed before its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_an_earlier_revision_waits_for_its_answer() {
+    let place = folder();
+    let (_server, url) = fixture(place.path(), "legacy").await;
+    let up = Up::start(&before(&url, ALLOW)).await;
+    let anna = Agent::new(&up.url, "anna", None).connect_as("2025-06-18").await;
+    let called = anna.call("f.test_reconnection", json!({})).await;
+    assert!(
+        called.text().contains("after the stream was closed"),
+        "{}",
+        called.answer
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn several_messages_in_one_post_are_for_one_revision_only() {
     let up = Up::start(POLICY).await;
     let old = "2025-03-26";

@@ -10,10 +10,10 @@ use tools::json::{JsonError, Kind, Node};
 
 use super::answer;
 use super::call_stream::Opening;
-use super::client;
 use super::denial;
 use super::envelope;
 use super::error::ProtocolError;
+use super::line;
 use super::modern;
 use super::params;
 use super::request;
@@ -54,7 +54,7 @@ pub(super) async fn run(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Op
     }
     let meta = version::meta(Some(params));
     let trace = TraceContext::begin(trace_member(exchange.headers, meta, "traceparent").as_deref());
-    let mut line = client::line(exchange, open, progress_token(meta), &trace);
+    let mut line = line::line(exchange, open, &trace);
     if let Some(task) = exchange.task {
         line = task.line(exchange, line, &trace);
     }
@@ -79,11 +79,11 @@ pub(super) async fn run(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Op
         trace,
         tracestate: trace_member(exchange.headers, meta, "tracestate"),
         cancel: exchange.cancel.clone(),
-        origin: line.origin,
-        progress: line.progress,
+        origin: Some(line.origin),
+        audience: Some(line.audience),
         patience: Patience {
             wait: line.wait,
-            on_pending: line.on_pending,
+            on_pending: Some(line.on_pending),
         },
     };
     let report = exchange.state.gate.call(request).await;
@@ -177,7 +177,7 @@ pub(super) async fn unreadable(
         tracestate: None,
         cancel,
         origin: None,
-        progress: None,
+        audience: None,
         patience: Patience::none(),
     };
     let report = state.gate.call(request).await;

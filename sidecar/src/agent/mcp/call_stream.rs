@@ -7,10 +7,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, StatusCode};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::notification;
 use super::error::ProtocolError;
 use super::mailbox::Mailbox;
 use super::serve::Answer;
@@ -19,33 +17,22 @@ use super::version::Legacy;
 use crate::agent::attended::{Attended, Tasks, WhenAbandoned};
 use crate::agent::sse::{self, COMMENT, KEEP_ALIVE};
 use crate::agent::state::AgentState;
-use crate::upstream::with_progress_token;
 
 /// The header by which a client resumes a stream.
 pub(super) const LAST_EVENT_ID: &str = "last-event-id";
-/// Progress notifications that wait for a slow client; more are dropped.
-const PROGRESS_ROOM: usize = 64;
 /// How long a client is asked to wait before it resumes a stream that broke off.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A call wants its answer to be a stream.
-#[derive(Debug)]
-pub(super) struct Opening {
-    /// The upstream's progress, and the client's own token (raw JSON) to put into it.
-    progress: Option<(mpsc::Receiver<Bytes>, Bytes)>,
-    pub(super) stream: CallStream,
-}
-
-/// Where the messages of a call's stream wait.
+/// A call wants its answer to be a stream: where the messages of that wait.
 #[derive(Debug, Clone)]
-pub(super) struct CallStream {
+pub(super) struct Opening {
     pub(super) mailbox: Arc<Mailbox>,
     /// The session and the stream's number in it, where it can be resumed.
     of: Option<(Arc<Session>, u64)>,
 }
 
-impl CallStream {
-    fn of(session: Option<&Arc<Session>>) -> Self {
+impl Opening {
+    pub(super) fn of(session: Option<&Arc<Session>>) -> Self {
         match session {
             Some(session) => {
                 let (number, mailbox) = session.begin_stream();
@@ -62,41 +49,15 @@ impl CallStream {
     }
 }
 
-impl Opening {
-    /// A stream without progress.
-    pub(super) fn plain(session: Option<&Arc<Session>>) -> Self {
-        Self {
-            progress: None,
-            stream: CallStream::of(session),
-        }
-    }
-
-    /// Its progress alone.
-    pub(super) fn into_progress(self) -> Option<mpsc::Receiver<Bytes>> {
-        self.progress.map(|(waiting, _)| waiting)
-    }
-
-    /// A stream with progress, and where that goes. `token` is the client's own (raw JSON).
-    pub(super) fn with_progress(token: Bytes, session: Option<&Arc<Session>>) -> (Self, mpsc::Sender<Bytes>) {
-        let (sender, receiver) = mpsc::channel(PROGRESS_ROOM);
-        let opening = Self {
-            progress: Some((receiver, token)),
-            stream: CallStream::of(session),
-        };
-        (opening, sender)
-    }
-}
-
 /// The stream of one call. When nobody reads it any more, the call goes on as `when_abandoned` says.
 pub(super) fn of_call(
     work: Attended<Answer>,
-    opening: Opening,
+    stream: Opening,
     when_abandoned: WhenAbandoned,
     tasks: Tasks,
 ) -> Response {
-    let Opening { progress, stream } = opening;
-    let filling = fill(work, progress, Arc::clone(&stream.mailbox));
-    let filling = Attended::new(filling, when_abandoned, tasks);
+    let mailbox = Arc::clone(&stream.mailbox);
+    let filling = async move { mailbox.finish(final_event(work.await)) };
     let (ended, first) = match &stream.of {
         Some((session, number)) => (session.ended().clone(), primer(session, *number)),
         None => (CancellationToken::new(), None),
@@ -104,46 +65,10 @@ pub(super) fn of_call(
     let reading = Reading {
         reader: stream.mailbox.reader(&ended),
         stream,
-        filling: Some(filling),
+        filling: Some(Attended::new(filling, when_abandoned, tasks)),
         _in_use: None,
     };
     sse::response(stream::iter(first).chain(reading.events()))
-}
-
-/// Puts everything that belongs to a call into its mailbox, in order.
-async fn fill(
-    mut work: Attended<Answer>,
-    mut progress: Option<(mpsc::Receiver<Bytes>, Bytes)>,
-    mailbox: Arc<Mailbox>,
-) {
-    let answer = loop {
-        let told = async {
-            mailbox.room().await;
-            match &mut progress {
-                Some((waiting, token)) => waiting.recv().await.map(|params| progress_event(&params, token)),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            Some(event) = told => mailbox.put(event),
-            answer = &mut work => break answer,
-        }
-    };
-    // Everything that came before the answer is in the channel now.
-    while let Some((waiting, token)) = &mut progress
-        && let Ok(params) = waiting.try_recv()
-    {
-        mailbox.put(progress_event(&params, token));
-    }
-    mailbox.finish(final_event(answer));
-}
-
-fn progress_event(params: &Bytes, token: &Bytes) -> Bytes {
-    match with_progress_token(params, token) {
-        Some(params) => sse::event(&notification("notifications/progress", Some(&params))),
-        None => COMMENT,
-    }
 }
 
 fn final_event(answer: Answer) -> Bytes {
@@ -155,7 +80,7 @@ fn final_event(answer: Answer) -> Bytes {
 
 /// One reader of a call's stream.
 struct Reading {
-    stream: CallStream,
+    stream: Opening,
     reader: CancellationToken,
     /// What fills the mailbox, where nobody else sees to it.
     filling: Option<Attended<()>>,
@@ -164,7 +89,8 @@ struct Reading {
 
 impl Reading {
     fn events(self) -> impl Stream<Item = Bytes> + Send + 'static {
-        stream::unfold(self, |mut reading| async {
+        stream::unfold(Some(self), |reading| async {
+            let mut reading = reading?;
             loop {
                 let filled = async {
                     match &mut reading.filling {
@@ -181,10 +107,14 @@ impl Reading {
                             Some((_, stream)) => sse::numbered(&event_id(*stream, number), &event),
                             None => event,
                         };
-                        return Some((event, reading));
+                        return Some((event, Some(reading)));
+                    }
+                    (last, retry) = reading.stream.mailbox.paused() => {
+                        let (_, stream) = reading.stream.of.as_ref()?;
+                        return Some((sse::primer(&event_id(*stream, last), retry), None));
                     }
                     () = filled => reading.filling = None,
-                    () = tokio::time::sleep(KEEP_ALIVE) => return Some((COMMENT, reading)),
+                    () = tokio::time::sleep(KEEP_ALIVE) => return Some((COMMENT, Some(reading))),
                 }
             }
         })
@@ -240,8 +170,9 @@ pub(super) fn resumed(
     if !mailbox.rewind(number) {
         return Err(lost());
     }
+    mailbox.resume();
     let reading = Reading {
-        stream: CallStream {
+        stream: Opening {
             mailbox,
             of: Some((Arc::clone(session), stream)),
         },

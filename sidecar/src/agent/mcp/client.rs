@@ -1,16 +1,13 @@
 //! Agents as upstreams meet them: whom a request is forwarded for, and how a question of an upstream reaches the client of a
 //! legacy session.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
 
-use super::call_stream::Opening;
 use super::error::DENIED;
-use super::mailbox::Mailbox;
+use super::line::OwnStream;
 use super::params::quoted;
 use super::round_client::{RoundClient, RoundQuestions};
 use super::serve::Exchange;
@@ -21,7 +18,7 @@ use super::version;
 use super::version::META_CAPABILITIES;
 use crate::agent::sse;
 use crate::agent::state::{self, AgentState};
-use crate::gate::{self, AskedAgent, OnPending, TraceContext, Waits};
+use crate::gate::{self, AskedAgent, TraceContext};
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
 use crate::upstream::{Asks, Client, Notice, Origin, Party, Question, Reply};
@@ -30,102 +27,30 @@ const NOT_SUPPORTED: i32 = -32601;
 const GONE: i32 = -32001;
 const BUSY: i32 = -32603;
 
-/// A call on its way, as far as its entrance shapes it.
-pub(super) struct Line {
-    pub(super) origin: Option<Arc<Origin>>,
-    /// Where the upstream's progress goes.
-    pub(super) progress: Option<mpsc::Sender<Bytes>>,
-    /// How long it waits for a person.
-    pub(super) wait: Option<Duration>,
-    /// Told when the call begins to wait for a person.
-    pub(super) on_pending: Option<Box<OnPending>>,
-}
-
-/// The line of a call. A client that asked for progress gets a stream at once; others when the call waits for a person, or
-/// when the upstream asks something.
-pub(super) fn line(
-    exchange: &Exchange<'_>,
-    open: Option<oneshot::Sender<Opening>>,
-    token: Option<Bytes>,
-    trace: &TraceContext,
-) -> Line {
-    if let Some(session) = exchange.session
-        && session.can_be_asked()
-    {
-        return askable(exchange, session, open, token, trace);
-    }
-    let (progress, open) = match (open, token) {
-        (Some(open), Some(token)) => {
-            let (opening, sender) = Opening::with_progress(token, exchange.session);
-            (open.send(opening).is_ok().then_some(sender), None)
-        }
-        (open, _) => (None, open),
-    };
-    let session = exchange.session.cloned();
-    let origin = match exchange.questions {
-        None => origin(exchange),
-        Some(questions) => held_origin(exchange, questions, trace),
-    };
-    Line {
-        origin: Some(origin),
-        progress,
-        wait: Some(exchange.state.gate.approval_wait()),
-        on_pending: open.map(|open| -> Box<OnPending> {
-            Box::new(move |_| {
-                let _ = open.send(Opening::plain(session.as_ref()));
-                Waits::default()
-            })
-        }),
-    }
-}
-
-/// The line of a call whose client may be asked on the call's own stream.
-fn askable(
+/// Whom a call is forwarded for whose client may be asked on the call's own stream.
+pub(super) fn asked_origin(
     exchange: &Exchange<'_>,
     session: &Arc<Session>,
-    open: Option<oneshot::Sender<Opening>>,
-    token: Option<Bytes>,
+    stream: &Arc<OwnStream>,
     trace: &TraceContext,
-) -> Line {
-    let stream = Arc::new(OwnStream {
-        session: Arc::clone(session),
-        open: Mutex::new(open),
-        mailbox: OnceLock::new(),
-    });
-    let progress = token.and_then(|token| {
-        let mut progress = None;
-        let is_open = stream.begin(|| {
-            let (opening, sender) = Opening::with_progress(token, Some(session));
-            progress = Some(sender);
-            opening
-        });
-        progress.filter(|_| is_open)
-    });
+) -> Arc<Origin> {
     let client = SessionClient {
         state: Arc::downgrade(exchange.state),
         session: Arc::downgrade(session),
         identity: exchange.identity.clone(),
-        stream: Some(Arc::clone(&stream)),
+        stream: Some(Arc::clone(stream)),
         task: exchange.task.cloned(),
         traceparent: Some(trace.traceparent()),
     };
     let standing = origin(exchange);
-    Line {
-        origin: Some(Arc::new(Origin {
-            client: Some(Arc::new(client)),
-            ..Origin::clone(&standing)
-        })),
-        progress,
-        wait: Some(exchange.state.gate.approval_wait()),
-        on_pending: Some(Box::new(move |_| {
-            let _ = stream.opened();
-            Waits::default()
-        })),
-    }
+    Arc::new(Origin {
+        client: Some(Arc::new(client)),
+        ..Origin::clone(&standing)
+    })
 }
 
 /// Whom a call is forwarded for that is held while its agent is asked.
-fn held_origin(
+pub(super) fn held_origin(
     exchange: &Exchange<'_>,
     questions: &Arc<RoundQuestions>,
     trace: &TraceContext,
@@ -208,34 +133,6 @@ pub(super) fn origin_of_session(
     }
 }
 
-/// The stream of one call, which begins when there is something to say on it.
-#[derive(Debug)]
-struct OwnStream {
-    session: Arc<Session>,
-    open: Mutex<Option<oneshot::Sender<Opening>>>,
-    mailbox: OnceLock<Arc<Mailbox>>,
-}
-
-impl OwnStream {
-    /// Begins the stream, if nobody has; it cannot when the client takes none, or has gone.
-    fn begin(&self, opening: impl FnOnce() -> Opening) -> bool {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        open.is_some_and(|open| {
-            let opening = opening();
-            let mailbox = Arc::clone(&opening.stream.mailbox);
-            open.send(opening).is_ok() && self.mailbox.set(mailbox).is_ok()
-        })
-    }
-
-    /// The stream, which is opened if it can be.
-    fn opened(&self) -> Option<&Arc<Mailbox>> {
-        if self.mailbox.get().is_none() {
-            self.begin(|| Opening::plain(Some(&self.session)));
-        }
-        self.mailbox.get()
-    }
-}
-
 /// The client of a legacy session.
 #[derive(Debug, Clone)]
 struct SessionClient {
@@ -253,7 +150,7 @@ impl SessionClient {
     fn say(&self, session: &Session, message: &[u8]) {
         let event = sse::event(message);
         match self.stream.as_ref().and_then(|stream| stream.opened()) {
-            Some(mailbox) => mailbox.put(event),
+            Some(stream) => stream.mailbox.put(event),
             None => session.mailbox().put(event),
         }
     }

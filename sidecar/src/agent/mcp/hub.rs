@@ -14,32 +14,11 @@ use crate::agent::sse;
 use crate::gate::Gate;
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;
-use crate::upstream::{Notice, Upstream};
+use crate::upstream::{LogLevel, Notice, Upstream};
 
 /// Subscriptions of one client.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The levels of log messages, from the least grave (RFC 5424).
-const LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
-
-/// The gravity of a log level; `None`: there is no such level.
-pub(super) fn level(name: &str) -> Option<usize> {
-    LEVELS.iter().position(|level| *level == name)
-}
-
-/// The name of a gravity.
-pub(super) fn level_name(level: usize) -> &'static str {
-    LEVELS.get(level).copied().unwrap_or("emergency")
-}
 
 /// A client that hears of something.
 #[derive(Debug, Clone)]
@@ -62,7 +41,7 @@ struct Subscriber {
 #[derive(Debug)]
 struct Logger {
     listener: Listener,
-    level: usize,
+    level: LogLevel,
 }
 
 #[derive(Debug, Default)]
@@ -135,8 +114,8 @@ impl Hub {
         }
     }
 
-    /// The gravity from which an upstream's log messages are wanted, when this client wants those from `level` on.
-    pub(super) fn wanted_level(&self, upstream: &str, level: usize, mailbox: &Arc<Mailbox>) -> usize {
+    /// The level from which an upstream's log messages are wanted, when this client wants those from `level` on.
+    pub(super) fn wanted_level(&self, upstream: &str, level: LogLevel, mailbox: &Arc<Mailbox>) -> LogLevel {
         let listeners = self.lock();
         let loggers = listeners.loggers.get(upstream).into_iter().flatten();
         let others = loggers
@@ -148,8 +127,8 @@ impl Hub {
             .min(level)
     }
 
-    /// From now on the client hears an upstream's log messages from this gravity on.
-    pub(super) fn log_to(&self, upstream: &str, level: usize, listener: Listener) {
+    /// From now on the client hears an upstream's log messages from this level on.
+    pub(super) fn log_to(&self, upstream: &str, level: LogLevel, listener: Listener) {
         let mut listeners = self.lock();
         let loggers = listeners.loggers.entry(upstream.to_owned()).or_default();
         loggers.retain(|known| !Weak::ptr_eq(&known.listener.mailbox, &listener.mailbox));
@@ -219,14 +198,11 @@ impl Hub {
     }
 
     fn of_log(&self, upstream: &str, raw: &Bytes) -> Vec<(Listener, Bytes)> {
-        let name = scan::member(raw, "level").and_then(|raw| serde_json::from_slice::<String>(raw).ok());
-        // A level that is not known is passed on: nothing says that it is not wanted.
-        let gravity = name.as_deref().and_then(level).unwrap_or(LEVELS.len());
         let listeners = self.lock();
         let loggers = listeners.loggers.get(upstream).into_iter().flatten();
         let event = sse::event(&notification("notifications/message", Some(raw)));
         loggers
-            .filter(|logger| logger.level <= gravity)
+            .filter(|logger| logger.level.lets_through(raw))
             .map(|logger| (logger.listener.clone(), event.clone()))
             .collect()
     }
@@ -367,12 +343,12 @@ mod tests {
     fn log_messages_go_by_their_level() {
         let hub = Hub::default();
         let (one, two) = (Arc::default(), Arc::default());
-        hub.log_to("notes", 3, listener(&one, None));
-        hub.log_to("notes", 0, listener(&two, None));
+        hub.log_to("notes", LogLevel::Warning, listener(&one, None));
+        hub.log_to("notes", LogLevel::Debug, listener(&two, None));
         let count = |text: &'static str| hub.of_log("notes", &Bytes::from_static(text.as_bytes())).len();
         assert_eq!(count(r#"{"level":"info","data":1.00}"#), 1);
         assert_eq!(count(r#"{"level":"error","data":1}"#), 2);
-        assert_eq!(hub.wanted_level("notes", 5, &one), 0);
-        assert_eq!(hub.wanted_level("notes", 5, &two), 3);
+        let wanted = |mailbox| hub.wanted_level("notes", LogLevel::Critical, mailbox);
+        assert_eq!((wanted(&one), wanted(&two)), (LogLevel::Debug, LogLevel::Warning));
     }
 }

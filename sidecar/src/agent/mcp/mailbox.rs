@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -12,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 const ROOM: usize = 256;
 /// Bytes that wait.
 const ROOM_BYTES: usize = 1 << 20;
-/// Messages that wait on the stream of a call before its progress is held back.
-const AHEAD: usize = 64;
+/// Messages that wait on the stream of a call before its progress is left out.
+const AHEAD: usize = 128;
 /// Messages that are kept after they were taken, where streams can be resumed.
 const KEPT: usize = 64;
 /// Bytes that are kept.
@@ -24,7 +25,7 @@ const KEPT_BYTES: usize = 64 << 10;
 pub struct Mailbox {
     letters: Mutex<Letters>,
     filled: Notify,
-    emptied: Notify,
+    pausing: Notify,
     reader: Mutex<CancellationToken>,
 }
 
@@ -40,6 +41,8 @@ struct Letters {
     kept_bytes: usize,
     keeps: bool,
     is_finished: bool,
+    /// After how long a reader is to come back that has taken what waits.
+    pause: Option<Duration>,
 }
 
 impl Default for Letters {
@@ -52,6 +55,7 @@ impl Default for Letters {
             kept_bytes: 0,
             keeps: false,
             is_finished: false,
+            pause: None,
         }
     }
 }
@@ -141,19 +145,10 @@ impl Mailbox {
         self.filled.notify_one();
     }
 
-    /// Whether more can be put without anything being dropped.
-    pub fn has_room(&self) -> bool {
-        self.lock().waiting() < AHEAD
-    }
-
-    /// Waits until more can be put without anything being dropped.
-    pub async fn room(&self) {
-        loop {
-            let emptied = self.emptied.notified();
-            if self.has_room() {
-                return;
-            }
-            emptied.await;
+    /// Puts a message that says how far a call is, unless its reader does not keep up.
+    pub fn put_if_read(&self, message: Bytes) {
+        if self.lock().waiting() < AHEAD {
+            self.put(message);
         }
     }
 
@@ -164,8 +159,6 @@ impl Mailbox {
             {
                 let mut letters = self.lock();
                 if let Some(taken) = letters.take() {
-                    drop(letters);
-                    self.emptied.notify_one();
                     return Some(taken);
                 }
                 if letters.is_finished {
@@ -193,6 +186,32 @@ impl Mailbox {
         drop(letters);
         self.filled.notify_one();
         true
+    }
+
+    /// Whoever reads is to take what waits, then to go away and to come back after `retry`.
+    pub fn pause(&self, retry: Duration) {
+        self.lock().pause = Some(retry);
+        self.pausing.notify_one();
+    }
+
+    /// Waits until the reader is to go away: the number of the last message that was taken, and when to come back.
+    pub async fn paused(&self) -> (u64, Duration) {
+        loop {
+            let pausing = self.pausing.notified();
+            {
+                let mut letters = self.lock();
+                let last = letters.next.saturating_sub(1);
+                if let Some(retry) = letters.pause.take() {
+                    return (last, retry);
+                }
+            }
+            pausing.await;
+        }
+    }
+
+    /// Somebody came back, whatever an earlier reader was to do.
+    pub fn resume(&self) {
+        self.lock().pause = None;
     }
 
     /// Whether everything has been taken, and nothing more comes.
@@ -249,6 +268,31 @@ mod tests {
         assert_eq!(next(&mailbox).await, "end");
         assert_eq!(mailbox.next().await, None);
         assert!(mailbox.is_over());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_to_come_back_knows_where_it_was() {
+        let mailbox = Mailbox::resumable();
+        mailbox.put(Bytes::from_static(b"a"));
+        assert_eq!(next(&mailbox).await, "a");
+        let soon = Duration::from_millis(200);
+        mailbox.pause(soon);
+        assert_eq!(mailbox.paused().await, (1, soon));
+        // Nobody reads, so nobody has to go away.
+        mailbox.pause(soon);
+        mailbox.resume();
+        let paused = tokio::time::timeout(Duration::from_millis(1), mailbox.paused());
+        assert!(paused.await.is_err());
+    }
+
+    #[test]
+    fn progress_is_left_out_when_nobody_reads_it_and_the_rest_is_not() {
+        let mailbox = Mailbox::default();
+        for _ in 0..2 * AHEAD {
+            mailbox.put_if_read(Bytes::from_static(b"x"));
+        }
+        mailbox.put(Bytes::from_static(b"y"));
+        assert_eq!(mailbox.lock().waiting(), AHEAD + 1);
     }
 
     #[tokio::test]

@@ -10,8 +10,9 @@ use tools::json::{Document, Kind, Limits, Node};
 
 use super::error::ProtocolError;
 use super::offers;
-use super::version::{self, META_CAPABILITIES, META_VERSION, MODERN, VERSION_HEADER};
+use super::version::{self, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN, VERSION_HEADER};
 use crate::registry::Registry;
+use crate::upstream::LogLevel;
 use crate::upstream::mcp::scan;
 
 const METHOD_HEADER: &str = "mcp-method";
@@ -41,6 +42,12 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<Node<'_>>) -> Res
     {
         return Err(ProtocolError::malformed_params(format!(
             "params._meta must have {META_CAPABILITIES:?}, an object"
+        )));
+    }
+    let log_level = meta.get(META_LOG_LEVEL);
+    if log_level.is_some_and(|level| level.as_str().and_then(|name| LogLevel::parse(&name)).is_none()) {
+        return Err(ProtocolError::malformed_params(format!(
+            "{META_LOG_LEVEL:?} in params._meta must be one of debug, info, notice, warning, error, critical, alert, emergency"
         )));
     }
     must_equal(headers, METHOD_HEADER, "Mcp-Method", method)?;

@@ -29,8 +29,7 @@ pub(super) fn capabilities(registry: &Registry, revision: Option<Legacy>) -> Val
     if registry.is_offered(|offers| offers.completions) {
         offer("completions", json!({}));
     }
-    // Modern clients ask for log messages by request, which goes with calls of upstreams that know it.
-    if !is_modern && registry.is_offered(|offers| offers.logging) {
+    if registry.is_offered(|offers| offers.logging) {
         offer("logging", json!({}));
     }
     // Calls that wait for a person are tasks of this sidecar, whatever its upstreams can do.

@@ -15,7 +15,7 @@ use super::error::ProtocolError;
 use super::params;
 use super::route::{self, Route};
 use super::serve::{Answer, Exchange};
-use super::{call, client, denial, rounds, splice, version};
+use super::{call, denial, eras, line, rounds, splice, version};
 use crate::agent::names::Names;
 use crate::gate::{
     Arguments, CallReport, CallRequest, CancelCause, End, OtherRequest, Patience, TraceContext, Unreadable,
@@ -234,7 +234,7 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         (Ok(_), None) => call::arguments(root.and_then(|root| root.get("arguments")), limits.argument_bytes),
     };
     let trace = TraceContext::begin(call::trace_member(exchange.headers, meta, "traceparent").as_deref());
-    let line = client::line(exchange, open, call::progress_token(meta), &trace);
+    let line = line::line(exchange, open, &trace);
     let again = rounds::taken(exchange);
     let unknown = asked.unknown();
     let names = Names::default();
@@ -263,11 +263,11 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
         trace,
         tracestate: call::trace_member(exchange.headers, meta, "tracestate"),
         cancel: exchange.cancel.clone(),
-        origin: line.origin.filter(|_| !asked.is_for_all),
-        progress: line.progress,
+        origin: Some(line.origin).filter(|_| !asked.is_for_all),
+        audience: Some(line.audience),
         patience: Patience {
             wait: line.wait,
-            on_pending: line.on_pending,
+            on_pending: Some(line.on_pending),
         },
     };
     request.continuation = again.map(|again| again.continuation);
@@ -277,7 +277,7 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
 /// What came of a request, in the words of the client's era.
 pub(super) fn render(exchange: &Exchange<'_>, report: &CallReport, asked: &Asked) -> Answer {
     match &report.end {
-        End::Answered(upstream) => answered(exchange, upstream, asked.operation),
+        End::Answered(upstream) => answered(exchange, upstream, asked),
         End::Failed(error) => exchange.error(&ProtocolError::internal(format!(
             "The request was allowed and has no answer: {error}"
         ))),
@@ -312,64 +312,31 @@ fn unknown(exchange: &Exchange<'_>, asked: &Asked) -> Answer {
     }
 }
 
-fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer, operation: Operation) -> Answer {
+fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer, asked: &Asked) -> Answer {
     let raw = &upstream.raw;
     match (upstream.kind, exchange.is_modern) {
-        (AnswerKind::Error, _) => exchange.error_of_upstream(raw),
+        (AnswerKind::Error, _) => exchange.error_of_upstream(&eras::error(
+            raw,
+            upstream.era,
+            exchange.is_modern,
+            &asked.method,
+            &asked.params,
+        )),
         (AnswerKind::Result, false) if upstream.era == Era::Modern && wants_input(raw) => {
             exchange.error(&ProtocolError::internal(
                 "The upstream asks for input in a way that this client's protocol revision has no words for.",
             ))
         }
         (AnswerKind::Result, false) => exchange.result(raw),
-        (AnswerKind::Result, true) => exchange.result(&for_modern(raw, upstream.era, operation)),
+        (AnswerKind::Result, true) => {
+            exchange.result(&eras::result_for_modern(raw, upstream.era, asked.operation))
+        }
     }
-}
-
-/// A result for a modern client: it says that it is whole, and what is governed is not to be kept.
-fn for_modern(raw: &[u8], era: Era, operation: Operation) -> Vec<u8> {
-    let with = |object: Vec<u8>, key: &str, value: &[u8]| {
-        splice::with_value(&object, key, value)
-            .or_else(|| splice::with_member(&object, key, value))
-            .unwrap_or(object)
-    };
-    let mut result = raw.to_vec();
-    if era == Era::Legacy {
-        result = splice::with_member(&result, "resultType", b"\"complete\"").unwrap_or(result);
-    }
-    if operation == Operation::Resource && !wants_input(&result) {
-        result = with(result, "ttlMs", b"0");
-        result = with(result, "cacheScope", b"\"private\"");
-    }
-    result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(bytes: Vec<u8>) -> String {
-        String::from_utf8(bytes).unwrap()
-    }
-
-    #[test]
-    fn what_is_governed_is_not_kept_by_modern_clients() {
-        assert_eq!(
-            text(for_modern(
-                br#"{"contents":[1.00]}"#,
-                Era::Legacy,
-                Operation::Resource
-            )),
-            r#"{"cacheScope":"private","ttlMs":0,"resultType":"complete","contents":[1.00]}"#
-        );
-        let modern = br#"{"resultType":"complete","ttlMs":60000,"cacheScope":"public","contents":[]}"#;
-        assert_eq!(
-            text(for_modern(modern, Era::Modern, Operation::Resource)),
-            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#
-        );
-        let prompt = br#"{"resultType":"complete","messages":[]}"#;
-        assert_eq!(for_modern(prompt, Era::Modern, Operation::Prompt), prompt);
-    }
 
     #[test]
     fn what_is_between_client_and_toolgate_is_not_passed_on() {

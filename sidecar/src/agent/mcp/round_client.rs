@@ -8,6 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, oneshot};
 
 use super::error::DENIED;
+use super::line::Relay;
+use super::params::quoted;
 use crate::agent::state::AgentState;
 use crate::gate::AskedAgent;
 use crate::upstream::{Asks, Client, Notice, Question, Reply};
@@ -21,6 +23,8 @@ const MAX_OPEN: usize = 32;
 /// The questions that one call has for its agent.
 #[derive(Debug, Default)]
 pub(super) struct RoundQuestions {
+    /// Where what is said about the call goes meanwhile.
+    pub(super) relay: Arc<Relay>,
     inner: Mutex<Inner>,
     asked: Notify,
 }
@@ -33,14 +37,28 @@ struct Inner {
 
 #[derive(Debug)]
 struct Waiting {
+    /// How the agent knows it: by the name that the upstream gave it, where that is no other question's of the call.
+    key: Arc<str>,
     method: Arc<str>,
     params: Bytes,
     answer: oneshot::Sender<Reply>,
 }
 
-/// A question as an agent knows it.
-fn key(id: u64) -> String {
-    format!("q{id}")
+impl Inner {
+    fn has(&self, key: &str) -> bool {
+        self.open.values().any(|waiting| &*waiting.key == key)
+    }
+}
+
+/// A key of ours.
+fn own_key(id: u64) -> Arc<str> {
+    format!("q{id}").into()
+}
+
+/// Whether a name could be a key of ours.
+fn is_like_ours(name: &str) -> bool {
+    name.strip_prefix('q')
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl RoundQuestions {
@@ -48,15 +66,24 @@ impl RoundQuestions {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, method: Arc<str>, params: Bytes) -> Option<(u64, oneshot::Receiver<Reply>)> {
+    fn begin(
+        &self,
+        name: Option<Arc<str>>,
+        method: Arc<str>,
+        params: Bytes,
+    ) -> Option<(u64, oneshot::Receiver<Reply>)> {
         let mut inner = self.lock();
         if inner.open.len() >= MAX_OPEN {
             return None;
         }
         inner.last += 1;
         let id = inner.last;
+        let key = name
+            .filter(|name| !is_like_ours(name) && !inner.has(name))
+            .unwrap_or_else(|| own_key(id));
         let (answer, waiting) = oneshot::channel();
         let question = Waiting {
+            key,
             method,
             params,
             answer,
@@ -82,18 +109,40 @@ impl RoundQuestions {
         }
     }
 
-    /// Those that wait: key, method and raw params.
-    pub(super) fn open(&self) -> Vec<(String, Arc<str>, Bytes)> {
+    /// Whether one waits.
+    pub(super) fn is_any_open(&self) -> bool {
+        !self.lock().open.is_empty()
+    }
+
+    /// Those that wait, as a raw object of requests by their keys; `None` where none does.
+    pub(super) fn as_requests(&self) -> Option<Vec<u8>> {
         let inner = self.lock();
-        let shown =
-            |(id, waiting): (&u64, &Waiting)| (key(*id), Arc::clone(&waiting.method), waiting.params.clone());
-        inner.open.iter().map(shown).collect()
+        let mut requests = b"{".to_vec();
+        for waiting in inner.open.values() {
+            if requests.len() > 1 {
+                requests.push(b',');
+            }
+            requests.extend_from_slice(&quoted(&waiting.key));
+            requests.extend_from_slice(b":{\"method\":");
+            requests.extend_from_slice(&quoted(&waiting.method));
+            if !waiting.params.is_empty() {
+                requests.extend_from_slice(b",\"params\":");
+                requests.extend_from_slice(&waiting.params);
+            }
+            requests.push(b'}');
+        }
+        requests.push(b'}');
+        (!inner.open.is_empty()).then_some(requests)
     }
 
     /// The agent answers; what was not asked is ignored.
     pub(super) fn answer(&self, given: &str, reply: Reply) {
-        let id = given.strip_prefix('q').and_then(|id| id.parse().ok());
-        let waiting = id.and_then(|id: u64| self.lock().open.remove(&id));
+        let waiting = {
+            let mut inner = self.lock();
+            let found = inner.open.iter().find(|(_, waiting)| &*waiting.key == given);
+            let id = found.map(|(id, _)| *id);
+            id.and_then(|id| inner.open.remove(&id))
+        };
         if let Some(waiting) = waiting {
             let _ = waiting.answer.send(reply);
         }
@@ -149,7 +198,10 @@ impl RoundClient {
         if !Asks::ALL.is_supported(&self.capabilities, &question.method) {
             return Reply::error(NOT_SUPPORTED, "the agent's client does not support this");
         }
-        let Some((id, answer)) = self.questions.begin(question.method, question.params) else {
+        let Some((id, answer)) = self
+            .questions
+            .begin(question.name, question.method, question.params)
+        else {
             return Reply::error(BUSY, "the agent has too many open questions");
         };
         let _open = Open {
@@ -171,10 +223,10 @@ mod tests {
     #[tokio::test]
     async fn a_question_waits_for_its_round_and_others_are_ignored() {
         let questions = RoundQuestions::default();
-        let (_, answer) = questions.begin("roots/list".into(), Bytes::new()).unwrap();
+        let (_, answer) = questions.begin(None, "roots/list".into(), Bytes::new()).unwrap();
         questions.asked().await;
-        let [(key, method, _)] = questions.open().try_into().unwrap();
-        assert_eq!((key.as_str(), &*method), ("q1", "roots/list"));
+        let requests = questions.as_requests().unwrap();
+        assert_eq!(requests, br#"{"q1":{"method":"roots/list"}}"#);
         let reply = Reply {
             kind: AnswerKind::Result,
             raw: Bytes::from_static(b"{}"),
@@ -182,9 +234,23 @@ mod tests {
         for wrong in ["q2", "1", "q", ""] {
             questions.answer(wrong, reply.clone());
         }
-        assert_eq!(questions.open().len(), 1);
+        assert!(questions.is_any_open());
         questions.answer("q1", reply.clone());
         assert_eq!(answer.await.unwrap(), reply);
-        assert!(questions.open().is_empty());
+        assert!(questions.as_requests().is_none());
+    }
+
+    #[test]
+    fn a_question_keeps_the_name_that_its_upstream_gave_it() {
+        let questions = RoundQuestions::default();
+        let names = [Some("user \"name\""), Some("q7"), None, Some("user \"name\"")];
+        let open: Vec<_> = names
+            .into_iter()
+            .map(|name| questions.begin(name.map(Arc::from), "a/b".into(), Bytes::from_static(b"{}")).unwrap())
+            .collect();
+        let asked: serde_json::Value = serde_json::from_slice(&questions.as_requests().unwrap()).unwrap();
+        let keys: Vec<_> = asked.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["q2", "q3", "q4", "user \"name\""]);
+        drop(open);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chain::hash::hex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tools::id::{AgentId, UserId};
@@ -19,9 +19,9 @@ use tools::json::Node;
 
 use super::call_stream::Opening;
 use super::error::ProtocolError;
+use super::line::OwnStream;
 use super::round_client::RoundQuestions;
 use super::serve::{self, Answer, Exchange};
-use super::version;
 use super::{call, denial, dispatch, params, splice};
 use crate::gate::{AskedAgent, Continuation, random_bytes};
 use crate::identity::Identity;
@@ -79,8 +79,6 @@ struct Held {
     /// What was asked for: method, name and arguments.
     asked: Vec<u8>,
     answer: oneshot::Receiver<Answer>,
-    opened: Option<oneshot::Receiver<Opening>>,
-    progress: Option<mpsc::Receiver<Bytes>>,
     cancel: CancellationToken,
 }
 
@@ -153,8 +151,9 @@ pub(super) async fn serve(
 ) -> Answer {
     let state = exchange.params.and_then(|params| params.get(STATE));
     let Some(state) = state else {
-        let held = begin(exchange, method);
-        return attend(exchange, held, open).await;
+        let stream = OwnStream::of(exchange, open);
+        let held = begin(exchange, method, stream);
+        return attend(exchange, held).await;
     };
     let round = state
         .as_str()
@@ -165,13 +164,15 @@ pub(super) async fn serve(
             dispatch::governed(&exchange, method, open).await
         }
         Some(Round::Held(held)) if held.asked == asked(exchange, method) => {
+            let stream = OwnStream::of(exchange, open);
+            held.questions.relay.attach(Some(stream));
             let responses = exchange.params.and_then(|params| params.get(RESPONSES));
             for (key, response) in responses.into_iter().flat_map(Node::members) {
                 let raw = exchange.body.slice_ref(response.raw());
                 let kind = AnswerKind::Result;
                 held.questions.answer(&key, Reply { kind, raw });
             }
-            attend(exchange, held, open).await
+            attend(exchange, held).await
         }
         Some(Round::Held(_)) | None => exchange.error(&ProtocolError::invalid_params(LOST)),
     }
@@ -189,18 +190,17 @@ fn asked(exchange: &Exchange<'_>, method: &str) -> Vec<u8> {
     out
 }
 
-/// Begins a call that can be held: it runs apart from the exchange that asked for it.
-fn begin(exchange: &Exchange<'_>, method: &str) -> Box<Held> {
+/// Begins a call that can be held: it runs apart from the exchange that asked for it, and is heard of on `stream` at first.
+fn begin(exchange: &Exchange<'_>, method: &str, stream: Arc<OwnStream>) -> Box<Held> {
     let questions: Arc<RoundQuestions> = Arc::default();
+    questions.relay.attach(Some(stream));
     let (answer, answered) = oneshot::channel();
-    let (open, opened) = oneshot::channel();
     let cancel = CancellationToken::new();
     let work = serve::held(
         Arc::clone(exchange.state),
         exchange.headers.clone(),
         exchange.identity.clone(),
         exchange.body.clone(),
-        open,
         cancel.clone(),
         Arc::clone(&questions),
     );
@@ -211,51 +211,16 @@ fn begin(exchange: &Exchange<'_>, method: &str) -> Box<Held> {
         questions,
         asked: asked(exchange, method),
         answer: answered,
-        opened: Some(opened),
-        progress: None,
         cancel,
     })
 }
 
 /// Waits for what a held call comes to: its answer, or the next questions.
-async fn attend(
-    exchange: &Exchange<'_>,
-    mut held: Box<Held>,
-    mut open: Option<oneshot::Sender<Opening>>,
-) -> Answer {
-    let token = call::progress_token(version::meta(exchange.params));
-    let progress = token.and_then(|token| {
-        let (opening, sender) = Opening::with_progress(token, None);
-        open.take()?.send(opening).is_ok().then_some(sender)
-    });
+async fn attend(exchange: &Exchange<'_>, mut held: Box<Held>) -> Answer {
     let mut is_cancelled = false;
     loop {
-        let told = async {
-            match &mut held.progress {
-                Some(waiting) => waiting.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let opening = async {
-            match &mut held.opened {
-                Some(opened) => opened.await.ok(),
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
-            opening = opening => {
-                held.opened = None;
-                held.progress = opening.and_then(Opening::into_progress);
-                if let Some(open) = open.take() {
-                    let _ = open.send(Opening::plain(None));
-                }
-            }
-            Some(params) = told => {
-                if let Some(progress) = &progress {
-                    let _ = progress.try_send(params);
-                }
-            }
             answer = &mut held.answer => {
                 return answer.map_or_else(
                     |_| exchange.error(&ProtocolError::internal("the call was lost")),
@@ -264,6 +229,7 @@ async fn attend(
             }
             () = held.questions.asked() => {
                 tokio::time::sleep(GATHER).await;
+                held.questions.relay.attach(None);
                 return hold(exchange, held);
             }
             () = exchange.cancel.cancelled(), if !is_cancelled => {
@@ -292,24 +258,12 @@ fn with_id(answer: Answer, exchange: &Exchange<'_>) -> Answer {
 
 /// Keeps the call, and tells the agent what is asked.
 fn hold(exchange: &Exchange<'_>, held: Box<Held>) -> Answer {
-    let mut requests = Vec::new();
-    for (key, method, params) in held.questions.open() {
-        if !requests.is_empty() {
-            requests.push(b',');
-        }
-        requests.extend_from_slice(format!("\"{key}\":{{\"method\":").as_bytes());
-        requests.extend_from_slice(&params::quoted(&method));
-        if !params.is_empty() {
-            requests.extend_from_slice(b",\"params\":");
-            requests.extend_from_slice(&params);
-        }
-        requests.push(b'}');
-    }
+    let requests = held.questions.as_requests().unwrap_or_else(|| b"{}".to_vec());
     let key = exchange.state.rounds.keep(exchange.identity, Round::Held(held));
     let result = [
-        b"{\"resultType\":\"input_required\",\"inputRequests\":{",
+        b"{\"resultType\":\"input_required\",\"inputRequests\":",
         requests.as_slice(),
-        b"},\"requestState\":\"",
+        b",\"requestState\":\"",
         key.as_bytes(),
         b"\"}",
     ]
@@ -363,6 +317,7 @@ pub(super) fn let_through(
             .unwrap_or_default();
         let question = Question {
             upstream: Arc::clone(upstream.name()),
+            name: None,
             is_let_through: upstream.asks().lets_through(&method),
             method: method.as_str().into(),
             params: Bytes::copy_from_slice(scan::member(request.value, "params").unwrap_or_default()),

@@ -298,7 +298,6 @@ pub(super) fn held(
     headers: HeaderMap,
     identity: Identity,
     body: Bytes,
-    open: oneshot::Sender<Opening>,
     cancel: CancellationToken,
     questions: Arc<RoundQuestions>,
 ) -> BoxFuture<'static, Answer> {
@@ -326,7 +325,7 @@ pub(super) fn held(
             again: None,
             task: None,
         };
-        dispatch::governed(&exchange, &method, Some(open)).await
+        dispatch::governed(&exchange, &method, None).await
     })
 }
 

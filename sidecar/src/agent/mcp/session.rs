@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tools::id::{AgentId, UserId};
 
 use super::envelope::RequestId;
+use super::logs::Logs;
 use super::mailbox::Mailbox;
 use super::questions::Questions;
 use super::tasks::Tasks;
@@ -34,6 +35,7 @@ pub struct Session {
     can_be_asked: bool,
     questions: Questions,
     tasks: Tasks,
+    logs: Logs,
     streams: Mutex<Streams>,
     origin: OnceLock<Arc<Origin>>,
 }
@@ -82,6 +84,7 @@ impl Session {
             capabilities,
             questions: Questions::default(),
             tasks: Tasks::default(),
+            logs: Logs::default(),
             streams: Mutex::default(),
             origin: OnceLock::new(),
         }
@@ -128,6 +131,11 @@ impl Session {
     /// The tasks that it began.
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    /// The log messages that it asked for.
+    pub fn logs(&self) -> &Logs {
+        &self.logs
     }
 
     /// Whom its requests are forwarded for.

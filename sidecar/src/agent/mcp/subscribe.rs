@@ -6,19 +6,19 @@ use bytes::Bytes;
 use tools::id::UpstreamName;
 
 use super::error::ProtocolError;
-use super::hub::{self, Listener};
+use super::hub::Listener;
+use super::logs::{SET_LEVEL, Wish};
 use super::mailbox::Mailbox;
 use super::params;
 use super::request::{self, Asked};
 use super::route::{self, Route};
 use super::serve::{Answer, Exchange};
 use crate::gate::End;
-use crate::upstream::AnswerKind;
+use crate::upstream::{AnswerKind, LogLevel};
 
 const NOTHING: &[u8] = b"{}";
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
-const SET_LEVEL: &str = "logging/setLevel";
 
 /// The mailbox of the exchange's session.
 fn mailbox(exchange: &Exchange<'_>) -> Result<Arc<Mailbox>, ProtocolError> {
@@ -119,7 +119,7 @@ fn is_result(end: &End) -> bool {
 
 /// `logging/setLevel` of a legacy session: for every upstream that logs and that the gate lets it ask.
 pub(super) async fn set_level(exchange: &Exchange<'_>) -> Answer {
-    let level = request::text(exchange.params, "level").and_then(|name| hub::level(&name));
+    let level = request::text(exchange.params, "level").and_then(|name| LogLevel::parse(&name));
     let Some(level) = level else {
         return exchange.error(&ProtocolError::invalid_params(
             "params.level must be one of debug, info, notice, warning, error, critical, alert, emergency",
@@ -152,15 +152,15 @@ pub(super) async fn set_level(exchange: &Exchange<'_>) -> Answer {
 async fn set_level_at(
     exchange: &Exchange<'_>,
     upstream: UpstreamName,
-    level: usize,
+    level: LogLevel,
     mailbox: &Arc<Mailbox>,
 ) -> Result<(), Answer> {
     let hub = &exchange.state.hub;
-    let wanted = hub::level_name(if is_shared(exchange, &upstream) {
+    let wanted = if is_shared(exchange, &upstream) {
         hub.wanted_level(upstream.as_str(), level, mailbox)
     } else {
         level
-    });
+    };
     let route = Route {
         upstream,
         own: String::new(),
@@ -169,7 +169,7 @@ async fn set_level_at(
     let asked = Asked::method(
         SET_LEVEL,
         subject,
-        format!("{{\"level\":\"{wanted}\"}}").into_bytes(),
+        format!("{{\"level\":\"{}\"}}", wanted.as_str()).into_bytes(),
     );
     let report = request::decide(exchange, None, &asked).await;
     match &asked.subject {
@@ -180,6 +180,13 @@ async fn set_level_at(
                 subject: Arc::clone(subject),
                 subscription: None,
             };
+            let wish = Wish {
+                level,
+                identity: exchange.identity.clone(),
+            };
+            if let Some(session) = exchange.session {
+                session.logs().set(route.upstream.as_str(), wish);
+            }
             hub.log_to(route.upstream.as_str(), level, listener);
             Ok(())
         }

@@ -11,6 +11,8 @@ pub const VERSION_HEADER: &str = "mcp-protocol-version";
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The `_meta` key with the client's capabilities.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The `_meta` key by which a request asks for log messages (2026-07-28, server/utilities/logging).
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// The revision of the modern era.
 pub const MODERN: &str = "2026-07-28";

@@ -154,7 +154,7 @@ async fn run(
         tracestate: super::header(&headers, "tracestate"),
         cancel: CancellationToken::new(),
         origin: Some(origin),
-        progress: None,
+        audience: None,
         patience: Patience {
             wait: None,
             on_pending: Some(Box::new(move |pending| {

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::envelope::{self, Answer, Message};
 use super::failure::Failure;
-use super::hearing::{Answering, Hearing};
+use super::hearing::{Answering, Caller, Hearing};
 use super::link::Reply;
 use super::pending::Pending;
 use super::session::{self, Session};
@@ -130,9 +130,8 @@ impl DuplexLink {
     ) -> Result<Answer, Failure> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = message::call(id, request, dialect, forwards_identity);
-        let outcome = self.pending.add(id, request.progress.clone())?;
-        let client = request.origin.as_ref().and_then(|origin| origin.client.as_ref());
-        let _served = self.hearing.serves(id, client);
+        let outcome = self.pending.add(id, request.audience.clone())?;
+        let _served = self.hearing.serves(id, request);
         let mut guard = InFlight {
             link: self,
             id,
@@ -248,14 +247,14 @@ impl DuplexLink {
         match method {
             "notifications/progress" => {
                 let token = scan::member(&params, "progressToken").and_then(number);
-                if !token.is_some_and(|token| self.pending.progress(token, params)) {
+                if !token.is_some_and(|token| self.pending.progress(token, &params)) {
                     tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped");
                 }
             }
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
-            other => self.hearing.notified(other, params, None),
+            other => self.hearing.notified(other, params, Caller::default()),
         }
     }
 

@@ -15,10 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::progress::with_progress_token;
 use super::{message, scan};
-use crate::upstream::{Asks, Client, Notice, Question, Reply};
+use crate::upstream::{Asks, Audience, Client, Notice, Question, Reply, UpstreamRequest};
 
 /// Questions of one connection that wait for their answers; more are refused.
 const MAX_QUESTIONS: usize = 64;
+/// The longest name of a question, in bytes.
+const MAX_NAME: usize = 64;
 /// Progress of an agent that waits for a slow upstream; more is dropped.
 const PROGRESS_ROOM: usize = 16;
 /// The longest that an agent has for an answer.
@@ -50,8 +52,23 @@ pub(super) struct Hearing {
 struct Open {
     /// Questions by the id that the upstream gave them.
     questions: HashMap<Bytes, CancellationToken>,
-    /// The requests in flight on a connection of one's own whose agents can be asked, the newest last.
-    served: Vec<(u64, Arc<dyn Client>)>,
+    /// The requests in flight on a connection of one's own, the newest last.
+    served: Vec<Serving>,
+}
+
+/// A request in flight: who can be asked about it, and who hears of it.
+#[derive(Debug)]
+struct Serving {
+    id: u64,
+    client: Option<Arc<dyn Client>>,
+    audience: Option<Arc<dyn Audience>>,
+}
+
+/// Who made the request on whose stream something came.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Caller<'c> {
+    pub(super) client: Option<&'c Arc<dyn Client>>,
+    pub(super) audience: Option<&'c Arc<dyn Audience>>,
 }
 
 /// What is to be done about a request of an upstream.
@@ -90,22 +107,40 @@ impl Hearing {
     }
 
     /// Passes a notification on to whom it may concern. `caller` made the request on whose stream it came.
-    pub(super) fn notified(&self, method: &str, params: Bytes, caller: Option<&Arc<dyn Client>>) {
+    pub(super) fn notified(&self, method: &str, params: Bytes, caller: Caller<'_>) {
         if method == "notifications/cancelled" {
             return self.withdraw(&params);
         }
         let Some(notice) = Notice::of(method, &params) else {
             return;
         };
-        match (&self.whose, &notice, caller) {
+        match (&self.whose, &notice, caller.client) {
             // Nobody listens: nobody misses it.
             (Whose::Everybody(all), Notice::ResourceUpdated(_) | Notice::Log(_), _) => drop(all.send(notice)),
             (Whose::One(Some(owner)), _, _) => owner.tell(&self.upstream, notice),
+            (Whose::One(None), Notice::Log(params), _) => self.logged(params, caller.audience),
             (Whose::Everybody(_) | Whose::One(None), Notice::Other { .. }, Some(caller)) => {
                 caller.tell(&self.upstream, notice);
             }
             (Whose::Everybody(_), Notice::Other { .. }, None) | (Whose::One(None), _, _) => {
                 tracing::debug!(upstream = %self.upstream, "notification {method:?} is nobody's");
+            }
+        }
+    }
+
+    /// A log message on the connection of a party without a session: it belongs to one of its requests.
+    fn logged(&self, params: &Bytes, audience: Option<&Arc<dyn Audience>>) {
+        let newest = || {
+            let open = self.lock();
+            open.served
+                .iter()
+                .rev()
+                .find_map(|serving| serving.audience.clone())
+        };
+        match audience.cloned().or_else(newest) {
+            Some(audience) => audience.logged(&self.upstream, params),
+            None => {
+                tracing::debug!(upstream = %self.upstream, "a log message that nobody asked for was dropped")
             }
         }
     }
@@ -120,9 +155,15 @@ impl Hearing {
     }
 
     /// Notes that a request is in flight, until the guard is dropped.
-    pub(super) fn serves(&self, id: u64, client: Option<&Arc<dyn Client>>) -> Option<Served<'_>> {
-        let client = client.filter(|_| matches!(self.whose, Whose::One(_)))?;
-        self.lock().served.push((id, Arc::clone(client)));
+    pub(super) fn serves(&self, id: u64, request: &UpstreamRequest) -> Option<Served<'_>> {
+        let client = request.origin.as_ref().and_then(|origin| origin.client.clone());
+        let audience = request.audience.clone().filter(|_| request.log_level.is_some());
+        let concerns = client.is_some() || audience.is_some();
+        if !concerns || !matches!(self.whose, Whose::One(_)) {
+            return None;
+        }
+        let serving = Serving { id, client, audience };
+        self.lock().served.push(serving);
         Some(Served { hearing: self, id })
     }
 
@@ -149,7 +190,12 @@ impl Hearing {
             }
             (Whose::Everybody(_), None) => None,
             (Whose::One(owner), None) => {
-                let newest = self.lock().served.last().map(|(_, client)| Arc::clone(client));
+                let newest = self
+                    .lock()
+                    .served
+                    .iter()
+                    .rev()
+                    .find_map(|serving| serving.client.clone());
                 newest.or_else(|| owner.clone())
             }
         };
@@ -177,22 +223,29 @@ impl Hearing {
         }
         Answering::Asked(Box::new(Asking {
             hearing: Arc::clone(self),
-            id,
             client,
             question: Question {
                 upstream: Arc::clone(&self.upstream),
+                name: name(&id),
                 is_let_through: self.asks.lets_through(method),
                 method: method.into(),
                 params,
                 progress: sender,
             },
+            id,
             withdrawn,
             progress,
         }))
     }
 }
 
-/// A request in flight whose agent can be asked.
+/// The name that an id is, where it is a short text.
+fn name(id: &[u8]) -> Option<Arc<str>> {
+    let text: String = serde_json::from_slice(id).ok()?;
+    (text.len() <= MAX_NAME).then(|| text.into())
+}
+
+/// A request in flight, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Served<'h> {
     hearing: &'h Hearing,
@@ -201,7 +254,7 @@ pub(super) struct Served<'h> {
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
-        self.hearing.lock().served.retain(|(id, _)| *id != self.id);
+        self.hearing.lock().served.retain(|serving| serving.id != self.id);
     }
 }
 
@@ -214,6 +267,7 @@ impl Asking {
     {
         let asking = self.client.ask(Question {
             upstream: Arc::clone(&self.question.upstream),
+            name: self.question.name.clone(),
             method: Arc::clone(&self.question.method),
             params: self.question.params.clone(),
             progress: self.question.progress.take(),

@@ -1,19 +1,25 @@
 //! Messages that go out, put together from raw pieces.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::scan;
 use super::{Dialect, Era};
-use crate::upstream::{AnswerKind, Reply, UpstreamRequest};
+use crate::upstream::{AnswerKind, Audience, Reply, UpstreamRequest};
+
+/// The member of a modern request's `_meta` by which log messages are asked for (2026-07-28, server/utilities/logging).
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Members of `_meta` that never pass from the client: the sidecar states them itself.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "progressToken",
     "art.flux7/agent",
     "art.flux7/user",
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
     "io.modelcontextprotocol/clientCapabilities",
+    LOG_LEVEL,
 ];
 
 /// A request with raw `params`.
@@ -166,7 +172,8 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
         separate(&mut out);
         push_member(&mut out, &member);
     }
-    if request.progress.is_some() {
+    let wants_progress = |audience: &Arc<dyn Audience>| audience.wants_progress();
+    if request.audience.as_ref().is_some_and(wants_progress) {
         separate(&mut out);
         out.extend_from_slice(b"\"progressToken\":");
         out.extend_from_slice(id.to_string().as_bytes());
@@ -202,6 +209,9 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
             .as_ref()
             .map(|origin| dialect.asks.of_agent(&origin.capabilities));
         push_identification(&mut out, dialect, capabilities.as_deref().unwrap_or(b"{}"));
+        if let Some(level) = request.log_level {
+            out.extend_from_slice(format!(",\"{LOG_LEVEL}\":\"{}\"", level.as_str()).as_bytes());
+        }
     }
     out
 }
@@ -241,7 +251,7 @@ fn push_string(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::{Asks, ForwardedIdentity};
+    use crate::upstream::{Asks, ForwardedIdentity, LogLevel};
 
     fn text(message: Vec<u8>) -> String {
         String::from_utf8(message).unwrap()
@@ -304,6 +314,27 @@ mod tests {
         request.extra = Some(Bytes::from_static(br#"{"requestState":"s","name":"other"}"#));
         let sent = text(call(1, &request, &Dialect::modern(Asks::ALL), false));
         assert!(sent.contains(r#""params":{"name":"echo","requestState":"s","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{sent}");
+    }
+
+    #[test]
+    fn a_level_of_log_messages_is_the_sidecars_to_tell() {
+        let mut request = request_with(r#"{"io.modelcontextprotocol/logLevel":"debug"}"#);
+        let dialect = Dialect::modern(Asks::ALL);
+        let silent = text(call(1, &request, &dialect, false));
+        assert!(!silent.contains("logLevel"), "{silent}");
+        request.log_level = Some(LogLevel::Warning);
+        let told = text(call(1, &request, &dialect, false));
+        assert!(
+            told.ends_with(r#","io.modelcontextprotocol/logLevel":"warning"}}}"#),
+            "{told}"
+        );
+        let legacy = text(call(
+            1,
+            &request,
+            &Dialect::legacy("2025-11-25", Asks::ALL),
+            false,
+        ));
+        assert!(!legacy.contains("logLevel"), "{legacy}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! A [`supervisor`] per upstream connects, finds out the era, reads the catalogue, and does so again when the
 //! connection ends. Calls go through the session that it published.
 
+mod alone;
+mod attendance;
 mod catalogue;
 mod duplex;
 mod envelope;
@@ -11,13 +13,14 @@ mod handshake;
 mod hearing;
 mod http;
 mod link;
+mod logging;
 mod message;
 mod own;
 mod pending;
 pub(crate) mod rounds;
 mod session;
+mod standing;
 mod stdio;
-mod subscriptions;
 mod supervisor;
 mod throttle;
 mod upstream;

@@ -1,13 +1,14 @@
 //! The requests that wait for their answers on one connection.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::envelope::Answer;
 use super::failure::Failure;
+use crate::upstream::Audience;
 
 /// What a waiting request gets.
 pub(super) type Outcome = Result<Answer, Failure>;
@@ -28,7 +29,7 @@ struct Inner {
 #[derive(Debug)]
 struct Slot {
     answer: oneshot::Sender<Outcome>,
-    progress: Option<mpsc::Sender<Bytes>>,
+    audience: Option<Arc<dyn Audience>>,
 }
 
 impl Pending {
@@ -47,7 +48,7 @@ impl Pending {
     pub(super) fn add(
         &self,
         id: u64,
-        progress: Option<mpsc::Sender<Bytes>>,
+        audience: Option<Arc<dyn Audience>>,
     ) -> Result<oneshot::Receiver<Outcome>, Failure> {
         let (answer, receiver) = oneshot::channel();
         let mut inner = self.lock();
@@ -57,7 +58,7 @@ impl Pending {
         if inner.slots.len() >= self.limit {
             return Err(Failure::Busy(self.limit));
         }
-        inner.slots.insert(id, Slot { answer, progress });
+        inner.slots.insert(id, Slot { answer, audience });
         Ok(receiver)
     }
 
@@ -67,17 +68,18 @@ impl Pending {
         slot.is_some_and(|slot| slot.answer.send(outcome).is_ok())
     }
 
-    /// Hands a request the raw `params` of a progress notification. `false` when it wants none or cannot keep up.
-    pub(super) fn progress(&self, token: u64, params: Bytes) -> bool {
-        match self
+    /// Hands a request the raw `params` of a progress notification. `false` when it wants none.
+    pub(super) fn progress(&self, token: u64, params: &Bytes) -> bool {
+        let audience = self
             .lock()
             .slots
             .get(&token)
-            .and_then(|slot| slot.progress.as_ref())
-        {
-            Some(progress) => progress.try_send(params).is_ok(),
-            None => false,
+            .and_then(|slot| slot.audience.clone())
+            .filter(|audience| audience.wants_progress());
+        if let Some(audience) = &audience {
+            audience.progressed(params);
         }
+        audience.is_some()
     }
 
     /// Forgets a request. `false` when it was settled already.

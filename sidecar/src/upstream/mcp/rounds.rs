@@ -65,6 +65,7 @@ impl McpUpstream {
             let params = scan::member(member.value, "params").unwrap_or_default();
             let reply = client.ask(Question {
                 upstream: Arc::clone(self.name()),
+                name: None,
                 is_let_through: self.spec.asks().lets_through(&method),
                 method: method.as_str().into(),
                 params: Bytes::copy_from_slice(params),

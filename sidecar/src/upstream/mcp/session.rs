@@ -1,6 +1,5 @@
 //! An upstream that has been connected to and understood.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -9,6 +8,7 @@ use tokio::sync::watch;
 
 use super::http::mirror::Mirrors;
 use super::link::Link;
+use super::standing::Subscribed;
 use super::{Dialect, Era, message};
 use crate::upstream::Offers;
 
@@ -103,9 +103,6 @@ pub(super) struct Session {
     /// The resources whose changes agents subscribed to.
     pub(super) subscribed: watch::Receiver<Arc<Subscribed>>,
 }
-
-/// URIs of resources, as the upstream knows them.
-pub(super) type Subscribed = BTreeSet<String>;
 
 /// Returns when the subscriptions change.
 pub(super) async fn changed(subscribed: &mut watch::Receiver<Arc<Subscribed>>) {

@@ -164,7 +164,7 @@ impl Supervisor {
         let catalogue = catalogue::read(self.upstream.name(), link, &opened, limits).await?;
         self.probes = true;
         self.sessions += 1;
-        let subscribed = self.upstream.subscribed.subscribe();
+        let subscribed = self.upstream.standing.subscribed();
         let session = Session::new(self.sessions, link.clone(), opened, subscribed);
         self.publish(&session, catalogue);
         {
@@ -173,7 +173,7 @@ impl Supervisor {
             status.last_error = None;
         }
         self.upstream.sessions.send_replace(Some(Arc::clone(&session)));
-        self.upstream.subscribe_again(&session).await;
+        self.upstream.ask_again(&session, &self.upstream.standing).await;
         let dialect = &session.opened.wire.dialect;
         tracing::info!(upstream = %self.upstream.name(), revision = dialect.revision, "connected");
         Ok(session)

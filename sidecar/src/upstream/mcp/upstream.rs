@@ -12,12 +12,13 @@ use super::envelope::Answer;
 use super::failure::Failure;
 use super::link::Link;
 use super::own::OwnConnections;
-use super::session::{Session, Subscribed};
+use super::session::Session;
+use super::standing::Standing;
 use super::{Era, supervisor};
 use crate::upstream::children::Children;
 use crate::upstream::notice;
 use crate::upstream::{
-    AnswerKind, Asks, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
+    Asks, Connection, DeclaredCatalogue, Notice, TransportSpec, UpstreamAnswer, UpstreamError,
     UpstreamRequest, UpstreamSpec, UpstreamState,
 };
 
@@ -29,8 +30,8 @@ pub(in crate::upstream) struct McpUpstream {
     pub(super) catalogue: watch::Sender<Arc<DeclaredCatalogue>>,
     pub(super) status: Mutex<Status>,
     pub(in crate::upstream) notices: broadcast::Sender<Notice>,
-    /// The resources whose changes agents subscribed to; asked for again in each session.
-    pub(super) subscribed: watch::Sender<Arc<Subscribed>>,
+    /// What agents asked for over the connection that all share.
+    pub(super) standing: Standing,
     pub(super) children: Arc<Children>,
     pub(super) tasks: TaskTracker,
     /// Cancelled when the sidecar ends.
@@ -65,7 +66,7 @@ impl McpUpstream {
                 is_failed: false,
             }),
             notices: broadcast::Sender::new(notice::ROOM),
-            subscribed: watch::Sender::default(),
+            standing: Standing::default(),
             children: Arc::clone(children),
             tasks: tasks.clone(),
             stop: stop.clone(),
@@ -124,8 +125,9 @@ impl McpUpstream {
 
     pub(in crate::upstream) async fn call(
         self: &Arc<Self>,
-        request: UpstreamRequest,
+        mut request: UpstreamRequest,
     ) -> Result<UpstreamAnswer, UpstreamError> {
+        request.log_level = self.log_level(&request);
         let bound = request.timeout.unwrap_or(self.spec.limits.call_timeout);
         let outcome = tokio::select! {
             biased;
@@ -168,11 +170,14 @@ impl McpUpstream {
         let session = self.sessions.borrow().clone();
         let session = session.ok_or_else(|| Failure::Unreachable(self.absence()))?;
         let era = session.opened.wire.dialect.era;
-        if let Some(answer) = self.subscribed_without_request(&session, request) {
+        if let Some(answer) = self.level_without_request(&session, request) {
             return Ok((answer, era));
         }
         if let Some(origin) = self.party(&session, request) {
             let answer = Box::pin(self.forward_alone(origin, &session, request)).await?;
+            return Ok((answer, era));
+        }
+        if let Some(answer) = self.standing.note_without_request(&session, request) {
             return Ok((answer, era));
         }
         let forwards_identity = self.spec.forward_identity;
@@ -180,15 +185,15 @@ impl McpUpstream {
             // The upstream refused the session before it looked at the call.
             Err(Failure::SessionExpired) => {
                 let session = Box::pin(self.renewed(session.number)).await?;
-                let answer = Box::pin(Link::call(&session, request, forwards_identity)).await?;
-                Ok((answer, session.opened.wire.dialect.era))
+                let outcome = Box::pin(Link::call(&session, request, forwards_identity)).await;
+                self.standing.note_answered(request, &outcome);
+                Ok((outcome?, session.opened.wire.dialect.era))
             }
             outcome => {
-                let answer = outcome?;
-                if answer.kind == AnswerKind::Result && request.method.is_some() {
-                    self.note_subscription(request);
+                if request.method.is_some() {
+                    self.standing.note_answered(request, &outcome);
                 }
-                Ok((answer, era))
+                Ok((outcome?, era))
             }
         }
     }

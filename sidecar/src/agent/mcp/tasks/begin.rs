@@ -14,9 +14,10 @@ use tools::json::Kind;
 
 use super::super::call;
 use super::super::call_stream::Opening;
-use super::super::client::{self, Line};
+use super::super::client;
 use super::super::envelope::{self, Message};
 use super::super::error::ProtocolError;
+use super::super::line::Line;
 use super::super::round_client::RoundQuestions;
 use super::super::serve::{Answer, Exchange};
 use super::super::session::Session;
@@ -219,18 +220,18 @@ impl Beginning {
         let beginning = Arc::clone(self);
         Line {
             wait: None,
-            on_pending: Some(Box::new(move |pending| {
+            on_pending: Box::new(move |pending| {
                 if beginning.waits(&pending, questions) {
                     return Waits { wait: None, origin };
                 }
-                match ordinary.filter(|_| wait != Some(Duration::ZERO)) {
-                    Some(told) => Waits {
-                        wait,
-                        ..told(pending)
-                    },
-                    None => Waits { wait, origin: None },
+                if wait == Some(Duration::ZERO) {
+                    return Waits { wait, origin: None };
                 }
-            })),
+                Waits {
+                    wait,
+                    ..ordinary(pending)
+                }
+            }),
             ..line
         }
     }

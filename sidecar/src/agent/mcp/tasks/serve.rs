@@ -100,7 +100,7 @@ async fn result(exchange: &Exchange<'_>, task: &Arc<OwnTask>, open: Open) -> Ans
     if !task.standing().phase.is_over()
         && let Some(open) = open
     {
-        let _ = open.send(Opening::plain(exchange.session));
+        let _ = open.send(Opening::of(exchange.session));
     }
     let settled = tokio::select! {
         biased;

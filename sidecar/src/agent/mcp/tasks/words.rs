@@ -45,7 +45,7 @@ fn members(task: &OwnTask, now: &Standing, is_modern: bool) -> Map<String, Value
     let is_asked = task
         .questions
         .as_ref()
-        .is_some_and(|questions| !questions.open().is_empty());
+        .is_some_and(|questions| questions.is_any_open());
     let mut members = Map::new();
     let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
     put("taskId", json!(task.id));
@@ -109,33 +109,13 @@ fn detailed(task: &OwnTask) -> Vec<u8> {
             AnswerKind::Result => ("result", raw.to_vec()),
             AnswerKind::Error => ("error", raw.to_vec()),
         },
-        Phase::Working => match asked(task) {
+        Phase::Working => match task.questions.as_ref().and_then(|questions| questions.as_requests()) {
             Some(asked) => ("inputRequests", asked),
             None => return state,
         },
         Phase::Cancelled(_) | Phase::HandedOn(..) => return state,
     };
     splice::with_member(&state, key, &value).unwrap_or(state)
-}
-
-/// What the upstream of a task asks, as a raw object.
-fn asked(task: &OwnTask) -> Option<Vec<u8>> {
-    let open = task.questions.as_ref()?.open();
-    let mut requests = b"{".to_vec();
-    for (key, method, asked) in &open {
-        if requests.len() > 1 {
-            requests.push(b',');
-        }
-        requests.extend_from_slice(format!("\"{key}\":{{\"method\":").as_bytes());
-        requests.extend_from_slice(&params::quoted(method));
-        if !asked.is_empty() {
-            requests.extend_from_slice(b",\"params\":");
-            requests.extend_from_slice(asked);
-        }
-        requests.push(b'}');
-    }
-    requests.push(b'}');
-    (!open.is_empty()).then_some(requests)
 }
 
 /// A notification of the task's state; `meta` is that of a modern client's subscription.

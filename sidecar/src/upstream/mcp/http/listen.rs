@@ -13,7 +13,8 @@ use super::exchange::Exchange;
 use super::sse::Events;
 use super::{Expected, HttpLink, Post};
 use crate::upstream::mcp::failure::Failure;
-use crate::upstream::mcp::session::{self, Opened, Session, Subscribed, Wire};
+use crate::upstream::mcp::session::{self, Opened, Session, Wire};
+use crate::upstream::mcp::standing::Subscribed;
 use crate::upstream::mcp::{Era, message};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -29,18 +30,25 @@ enum End {
     Over(Option<Duration>),
 }
 
+/// What was heard before.
+#[derive(Debug, Default)]
+struct Heard {
+    last_id: Option<String>,
+    has_listened: bool,
+}
+
 impl HttpLink {
     /// Listens for as long as the upstream offers it; never returns.
     pub(in super::super) async fn listen(self: &Arc<Self>, session: &Session) -> Infallible {
         let mut pause = FIRST_PAUSE;
-        let mut last_id = None;
+        let mut heard = Heard::default();
         let mut subscribed = session.subscribed.clone();
         let is_modern = session.opened.wire.dialect.era == Era::Modern;
         loop {
             let started = Instant::now();
             let wanted = Arc::clone(&subscribed.borrow_and_update());
             let ended = tokio::select! {
-                ended = self.listen_once(&session.opened, &wanted, &mut last_id) => ended,
+                ended = self.listen_once(&session.opened, &wanted, &mut heard) => ended,
                 () = session::changed(&mut subscribed), if is_modern => continue,
             };
             match ended {
@@ -66,12 +74,12 @@ impl HttpLink {
         self: &Arc<Self>,
         opened: &Opened,
         subscribed: &Subscribed,
-        last_id: &mut Option<String>,
+        heard: &mut Heard,
     ) -> Result<End, Failure> {
         let wire = &opened.wire;
         let (exchange, id) = match wire.dialect.era {
             Era::Legacy => {
-                let resumed = self.resume(wire, last_id.as_deref()).await;
+                let resumed = self.resume(wire, heard.last_id.as_deref()).await;
                 self.listens.cancel();
                 (resumed?, None)
             }
@@ -93,11 +101,19 @@ impl HttpLink {
         if exchange.status() == StatusCode::NOT_FOUND && wire.session_id.is_some() {
             return Err(Failure::SessionExpired);
         }
+        if !exchange.status().is_success() && heard.has_listened {
+            // It let itself be listened to before: it may no longer know the session, and say so as it likes.
+            return match self.refusal(exchange, wire).await {
+                Err(failure @ Failure::SessionExpired) => Err(failure),
+                Ok(_) | Err(_) => Ok(End::Refused),
+            };
+        }
         if !exchange.status().is_success() || !exchange.is("text/event-stream") {
             self.discard(exchange).await;
             return Ok(End::Refused);
         }
-        Ok(self.hear(exchange, wire, id, last_id).await)
+        heard.has_listened = true;
+        Ok(self.hear(exchange, wire, id, heard).await)
     }
 
     async fn hear(
@@ -105,7 +121,7 @@ impl HttpLink {
         mut exchange: Exchange,
         wire: &Wire,
         id: Option<u64>,
-        last_id: &mut Option<String>,
+        heard: &mut Heard,
     ) -> End {
         let mut events = Events::new(self.limits.message_bytes);
         let expected = Expected {
@@ -121,7 +137,7 @@ impl HttpLink {
             }
         }
         if let Some(id) = events.last_id() {
-            *last_id = Some(id.to_owned());
+            heard.last_id = Some(id.to_owned());
         }
         End::Over(events.retry())
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,12 +24,12 @@ use self::endpoint::Endpoint;
 use self::pool::Pool;
 use super::envelope::Answer;
 use super::failure::Failure;
-use super::hearing::Hearing;
+use super::hearing::{Caller, Hearing};
 use super::link::Reply;
 use super::session::{Session, Wire};
 use super::throttle::Throttle;
 use super::{Era, message, scan};
-use crate::upstream::{Client, UpstreamLimits, UpstreamRequest};
+use crate::upstream::{Audience, Client, UpstreamLimits, UpstreamRequest};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -83,13 +83,21 @@ struct Post<'a> {
 struct Expected<'e> {
     /// The request that it answers.
     id: Option<u64>,
-    /// Where that request's progress goes.
-    progress: Option<&'e mpsc::Sender<Bytes>>,
+    /// Who hears of it meanwhile.
+    audience: Option<&'e Arc<dyn Audience>>,
     /// Whom the upstream may ask meanwhile.
-    caller: Option<&'e Caller>,
+    asked: Option<&'e Asked>,
 }
 
 impl Expected<'_> {
+    /// Who made the request that it answers.
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            client: self.asked.map(|asked| &asked.client),
+            audience: self.audience,
+        }
+    }
+
     fn of(id: u64) -> Self {
         Self {
             id: Some(id),
@@ -100,12 +108,12 @@ impl Expected<'_> {
 
 /// The agent that made a request; what it is asked is withdrawn when the request ends.
 #[derive(Debug)]
-struct Caller {
+struct Asked {
     client: Arc<dyn Client>,
     ended: CancellationToken,
 }
 
-impl Caller {
+impl Asked {
     fn new(client: Arc<dyn Client>) -> Self {
         Self {
             client,
@@ -114,7 +122,7 @@ impl Caller {
     }
 }
 
-impl Drop for Caller {
+impl Drop for Asked {
     fn drop(&mut self) {
         self.ended.cancel();
     }
@@ -209,12 +217,12 @@ impl HttpLink {
             id: Some(id),
         };
         let client = request.origin.as_ref().and_then(|origin| origin.client.as_ref());
-        let _served = self.hearing.serves(id, client);
-        let asked = client.map(|client| Caller::new(Arc::clone(client)));
+        let _served = self.hearing.serves(id, request);
+        let asked = client.map(|client| Asked::new(Arc::clone(client)));
         let expected = Expected {
             id: Some(id),
-            progress: request.progress.as_ref(),
-            caller: asked.as_ref(),
+            audience: request.audience.as_ref(),
+            asked: asked.as_ref(),
         };
         let outcome = match self.post(&post).await {
             Ok(exchange) => self.answer(exchange, wire, expected).await,

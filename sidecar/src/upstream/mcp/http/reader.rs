@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 
 use super::exchange::Exchange;
 use super::sse::Events;
-use super::{Caller, EVENTS, Expected, HttpLink, LAST_EVENT_ID, SESSION_ID};
+use super::{Asked, EVENTS, Expected, HttpLink, LAST_EVENT_ID, SESSION_ID};
 use crate::upstream::AnswerKind;
 use crate::upstream::mcp::envelope::{self, Answer, Message};
 use crate::upstream::mcp::failure::Failure;
@@ -23,10 +23,37 @@ use crate::upstream::mcp::{Era, scan};
 const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the end of a stream is waited for once its answer came.
 const STREAM_END: Duration = Duration::from_secs(2);
-/// Times that a stream which brings nothing new is resumed.
-const MAX_IDLE_RESUMES: usize = 5;
+/// Times that a stream which brings nothing new is resumed, where the upstream does not ask for it.
+const MAX_IDLE_RESUMES: u32 = 5;
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// How a stream ended before its answer.
+enum Ending {
+    /// The upstream closed it.
+    Closed,
+    Broken(Failure),
+}
+
+impl Ending {
+    fn failure(self) -> Failure {
+        match self {
+            Self::Closed => Failure::Lost("the event stream ended before the answer".to_owned()),
+            Self::Broken(failure) => failure,
+        }
+    }
+}
+
+/// How long is waited before a stream is resumed that brought nothing new so many times. `None`: it is not. One whose upstream asks to
+/// be asked again is resumed for as long as its call may take.
+fn pause(retry: Option<Duration>, idle_resumes: u32) -> Option<Duration> {
+    let is_idle = idle_resumes >= MAX_IDLE_RESUMES;
+    match retry {
+        Some(retry) if is_idle => Some(retry.clamp(DEFAULT_RETRY, LONGEST_RETRY)),
+        Some(retry) => Some(retry.min(LONGEST_RETRY)),
+        None => (!is_idle).then_some(DEFAULT_RETRY),
+    }
+}
 
 impl HttpLink {
     /// Reads the answer to request `id`.
@@ -59,7 +86,7 @@ impl HttpLink {
     }
 
     /// What a response that is no success says: a JSON-RPC error is an answer, everything else a failure.
-    async fn refusal(&self, mut exchange: Exchange, wire: &Wire) -> Result<Answer, Failure> {
+    pub(super) async fn refusal(&self, mut exchange: Exchange, wire: &Wire) -> Result<Answer, Failure> {
         let status = exchange.status();
         let has_session = wire.session_id.is_some();
         if status == StatusCode::NOT_FOUND && has_session {
@@ -94,6 +121,7 @@ impl HttpLink {
         expected: Expected<'_>,
     ) -> Result<Answer, Failure> {
         let mut last_id: Option<String> = None;
+        let mut retry = None;
         let mut idle_resumes = 0;
         loop {
             let mut events = Events::new(self.limits.message_bytes);
@@ -112,22 +140,28 @@ impl HttpLink {
                 }
                 match exchange.chunk().await {
                     Ok(Some(chunk)) => events.push(&chunk),
-                    Ok(None) => break Failure::Lost("the event stream ended before the answer".to_owned()),
-                    Err(failure) => break failure,
+                    Ok(None) => break Ending::Closed,
+                    Err(failure) => break Ending::Broken(failure),
                 }
             };
             if let Some(id) = events.last_id() {
                 last_id = Some(id.to_owned());
             }
-            let resumable = last_id.as_deref().filter(|_| wire.dialect.era == Era::Legacy);
-            let Some(last_id) = resumable.filter(|_| idle_resumes < MAX_IDLE_RESUMES) else {
-                return Err(ending);
+            retry = events.retry().or(retry);
+            let Some(last_id) = last_id.as_deref().filter(|_| wire.dialect.era == Era::Legacy) else {
+                return Err(ending.failure());
+            };
+            let Some(pause) = pause(retry, idle_resumes) else {
+                return Err(ending.failure());
             };
             idle_resumes += 1;
-            tokio::time::sleep(events.retry().unwrap_or(DEFAULT_RETRY).min(LONGEST_RETRY)).await;
+            if let (Ending::Closed, Some(_), Some(audience)) = (&ending, retry, expected.audience) {
+                audience.paused(pause);
+            }
+            tokio::time::sleep(pause).await;
             exchange = self.resume(wire, Some(last_id)).await?;
             if !exchange.status().is_success() || !exchange.is("text/event-stream") {
-                return Err(ending);
+                return Err(ending.failure());
             }
         }
     }
@@ -161,7 +195,7 @@ impl HttpLink {
             }
             Ok(Message::Request { id, method, params }) => {
                 if wire.dialect.era == Era::Legacy {
-                    self.asked(wire, id, &method, params, expected.caller);
+                    self.asked(wire, id, &method, params, expected.asked);
                 } else {
                     self.ignore("a request, which its revision does not allow");
                 }
@@ -184,34 +218,35 @@ impl HttpLink {
             "notifications/progress" => {
                 let token = scan::member(&params, "progressToken")
                     .and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
-                let taken = token == expected.id
-                    && expected
-                        .progress
-                        .is_some_and(|progress| progress.try_send(params).is_ok());
-                if !taken {
-                    tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped");
+                let audience = expected
+                    .audience
+                    .filter(|audience| token == expected.id && audience.wants_progress());
+                match audience {
+                    Some(audience) => audience.progressed(&params),
+                    None => tracing::debug!(upstream = %self.name, "progress that nobody takes was dropped"),
                 }
             }
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
             // A modern upstream logs on the stream of the request that asked for it, which is nobody else's.
-            "notifications/message" if wire.dialect.era == Era::Modern => {}
-            other => {
-                let caller = expected.caller.map(|caller| &caller.client);
-                self.hearing.notified(other, params, caller);
+            "notifications/message" if wire.dialect.era == Era::Modern => {
+                if let Some(audience) = expected.audience {
+                    audience.logged(&self.name, &params);
+                }
             }
+            other => self.hearing.notified(other, params, expected.caller()),
         }
     }
 
-    /// A request of the upstream, on the stream of a request of `caller` where there is one.
-    fn asked(self: &Arc<Self>, wire: &Wire, id: Bytes, method: &str, params: Bytes, caller: Option<&Caller>) {
-        let client = caller.map(|caller| &caller.client);
+    /// A request of the upstream, on the stream of a request whose agent can be asked where there is one.
+    fn asked(self: &Arc<Self>, wire: &Wire, id: Bytes, method: &str, params: Bytes, asked: Option<&Asked>) {
+        let client = asked.map(|asked| &asked.client);
         match self.hearing.question(id, method, params, client) {
             Answering::Now(message) => self.notify_aside(wire, message),
             Answering::Asked(asking) => {
                 let (link, wire) = (Arc::clone(self), wire.clone());
-                let request_ended = caller.map(|caller| caller.ended.clone());
+                let request_ended = asked.map(|asked| asked.ended.clone());
                 let end = self.end.clone();
                 self.tasks.spawn(async move {
                     let sending = asking.run(request_ended, |message| link.notify(&wire, message));
@@ -249,4 +284,23 @@ fn names_session(error: &[u8]) -> bool {
     scan::member(error, "message")
         .and_then(|raw| serde_json::from_slice::<String>(raw).ok())
         .is_some_and(|message| message.to_lowercase().contains("session"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_that_asks_to_be_asked_again_is_and_never_in_a_hurry() {
+        let soon = Some(Duration::from_millis(20));
+        assert_eq!(pause(soon, 0), soon);
+        assert_eq!(pause(soon, 500), Some(DEFAULT_RETRY));
+        assert_eq!(
+            pause(Some(Duration::from_secs(4)), 500),
+            Some(Duration::from_secs(4))
+        );
+        assert_eq!(pause(Some(Duration::MAX), 0), Some(LONGEST_RETRY));
+        assert_eq!(pause(None, 0), Some(DEFAULT_RETRY));
+        assert_eq!(pause(None, MAX_IDLE_RESUMES), None);
+    }
 }
