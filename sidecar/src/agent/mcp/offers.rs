@@ -8,7 +8,6 @@ use crate::registry::Registry;
 
 /// The capabilities of this server, as they are announced to a client of a legacy revision, or to a modern one.
 pub(super) fn capabilities(registry: &Registry, revision: Option<Legacy>) -> Value {
-    let is_modern = revision.is_none();
     let mut capabilities = Map::new();
     let mut offer = |name: &str, value: Value| capabilities.insert(name.to_owned(), value);
     offer("tools", json!({"listChanged": true}));

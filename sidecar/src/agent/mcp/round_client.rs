@@ -246,7 +246,11 @@ mod tests {
         let names = [Some("user \"name\""), Some("q7"), None, Some("user \"name\"")];
         let open: Vec<_> = names
             .into_iter()
-            .map(|name| questions.begin(name.map(Arc::from), "a/b".into(), Bytes::from_static(b"{}")).unwrap())
+            .map(|name| {
+                questions
+                    .begin(name.map(Arc::from), "a/b".into(), Bytes::from_static(b"{}"))
+                    .unwrap()
+            })
             .collect();
         let asked: serde_json::Value = serde_json::from_slice(&questions.as_requests().unwrap()).unwrap();
         let keys: Vec<_> = asked.as_object().unwrap().keys().collect();

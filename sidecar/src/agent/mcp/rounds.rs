@@ -22,7 +22,7 @@ use super::error::ProtocolError;
 use super::line::OwnStream;
 use super::round_client::RoundQuestions;
 use super::serve::{self, Answer, Exchange};
-use super::{call, denial, dispatch, params, splice};
+use super::{call, denial, dispatch, splice};
 use crate::gate::{AskedAgent, Continuation, random_bytes};
 use crate::identity::Identity;
 use crate::upstream::mcp::scan;

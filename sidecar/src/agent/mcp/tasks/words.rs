@@ -5,7 +5,7 @@ use std::time::Duration;
 use net::clock::rfc3339;
 use serde_json::{Map, Value, json};
 
-use super::super::{answer, params, splice};
+use super::super::{answer, splice};
 use super::own::{Outcome, OwnTask, Phase, Standing};
 use crate::upstream::AnswerKind;
 use crate::upstream::mcp::scan;
@@ -109,7 +109,11 @@ fn detailed(task: &OwnTask) -> Vec<u8> {
             AnswerKind::Result => ("result", raw.to_vec()),
             AnswerKind::Error => ("error", raw.to_vec()),
         },
-        Phase::Working => match task.questions.as_ref().and_then(|questions| questions.as_requests()) {
+        Phase::Working => match task
+            .questions
+            .as_ref()
+            .and_then(|questions| questions.as_requests())
+        {
             Some(asked) => ("inputRequests", asked),
             None => return state,
         },
