@@ -150,6 +150,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         "/missing" => json(StatusCode::NOT_FOUND, r#"{"error":"no such thing"}"#),
         "/broken" => json(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"broken"}"#),
         "/image" => ([("content-type", "image/png")], vec![0x89, b'P', b'N', b'G']).into_response(),
+        // Longer than any test waits.
+        "/slow" => {
+            tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+            json(StatusCode::OK, "{}")
+        }
         // 200 MB, in pieces.
         "/huge" => {
             let piece = vec![b'x'; 1 << 20];

@@ -190,6 +190,34 @@ async fn one_call_has_one_meaning_whatever_it_is_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_recorded_call_is_replayed_as_what_it_meant() {
+    let (up, folder) = up().await;
+    ran(
+        &up,
+        "mischief.__dispatch",
+        json!({"command": "echo", "args": ["hello"]}),
+    )
+    .await;
+    ran(&up, "git.__dispatch", json!({"command": "init"})).await;
+    up.operator().records("tool=mischief.__dispatch", 1).await;
+    up.operator().records("tool=git.__dispatch", 1).await;
+    let file = folder.path().join("new.yaml");
+    let text = "name: people\nagent: '*'\nrules:\n  - {tools: [mischief.echo, git.init], action: deny}\n  - {tools: ['*'], action: allow}\n";
+    std::fs::write(&file, text).unwrap();
+    let replayed = up
+        .json(&["policy", "replay", "--since", "1h", file.to_str().unwrap()])
+        .await;
+    let denied: Vec<&Value> = replayed["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|change| change["to"] == "deny" && change["from"] == "allow")
+        .map(|change| &change["tool"])
+        .collect();
+    assert_eq!(denied, ["git.__dispatch", "mischief.__dispatch"], "{replayed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn arguments_reach_the_program_as_they_are_and_no_shell_reads_them() {
     let (up, folder) = up().await;
     let hostile = [

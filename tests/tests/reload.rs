@@ -121,7 +121,10 @@ async fn changed_policies_are_applied_and_a_file_with_mistakes_changes_nothing()
         let (status, _) = agent.decide("fixture.get_item", json!({"id": "a"})).await;
         status == 200
     };
-    assert!(is_allowed().await);
+    wait::until("its tools are pinned", || async {
+        is_allowed().await.then_some(())
+    })
+    .await;
 
     let refused = configuration.text.replace("action: allow", "action: alow");
     configuration.write(&refused);

@@ -43,7 +43,7 @@ fn documented() -> String {
             "/form": {"post": {"operationId": "sendForm", "requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object", "properties": {"a": {}, "b": {"type": "array", "items": {}}}}}}}}},
             "/parts": {"post": {"operationId": "sendParts", "requestBody": {"content": {"multipart/form-data": {"schema": {"type": "object", "properties": {"note": {"type": "string"}, "file": {"type": "string", "format": "binary"}}}}}}}},
             "/missing": {"get": {"operationId": "getMissing"}}, "/broken": {"post": {"operationId": "postBroken"}},
-            "/image": {"get": {"operationId": "getImage"}}, "/huge": {"get": {"operationId": "getHuge"}},
+            "/slow": {"get": {"operationId": "getSlow"}}, "/image": {"get": {"operationId": "getImage"}}, "/huge": {"get": {"operationId": "getHuge"}},
         }})
     .to_string()
 }
@@ -101,6 +101,36 @@ async fn the_kept_document_serves_while_the_service_is_away() {
     rest.come_back().await;
     let (status, _) = agent.rest("list_items", json!({})).await;
     assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_removed_while_it_answers_ends_its_calls() {
+    let rest = Rest::start(&documented()).await;
+    let up = Up::start(&service(&rest, POLICIES)).await;
+    let agent = up.agent("ada").await;
+    let removing = async {
+        wait::until("the service is asked", || async {
+            rest.asked()
+                .iter()
+                .any(|asked| asked.target == "/slow")
+                .then_some(())
+        })
+        .await;
+        let port = up.url.rsplit(':').next().unwrap();
+        let text = format!("port: {port}\nmcp_servers: []\ndrain: {{seconds: 2}}\n{POLICIES}");
+        std::fs::write(up.folder.path().join("toolgate.yaml"), text).unwrap();
+    };
+    let ((status, body), ()) = tokio::join!(agent.rest("get_slow", json!({})), removing);
+    assert_eq!(status, 502, "{body}");
+    let detail = body["detail"].as_str().unwrap();
+    assert!(detail.contains("went away during the call"), "{body}");
+    let records = up.operator().records("tool=get_slow", 1).await;
+    assert_eq!(
+        (&records[0]["outcome"], &records[0]["reason"]),
+        (&json!("error"), &json!("upstream_unavailable")),
+        "{records:?}"
+    );
+    assert!(!agent.tools().await.contains(&"get_slow".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
