@@ -44,7 +44,7 @@ impl Hash {
     }
 
     /// Its text, without a heap allocation: every record holds several.
-    fn text(&self) -> [u8; 64] {
+    pub(crate) fn text(&self) -> [u8; 64] {
         let mut text = [0; 64];
         let (pairs, _) = text.as_chunks_mut::<2>();
         for (pair, byte) in pairs.iter_mut().zip(self.0) {

@@ -8,6 +8,7 @@
 //! links it to the record before ([`link::ChainWriter`]); checkpoints ([`checkpoint`]) state the head under a
 //! signature; [`verify`] says whether all of that still holds, and where it first does not.
 
+mod canonical;
 pub mod checkpoint;
 pub mod hash;
 pub mod link;

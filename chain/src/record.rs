@@ -285,10 +285,7 @@ impl SourceRecord {
     /// # Errors
     /// When it cannot be serialised.
     pub fn encode(&self) -> Result<String, RecordError> {
-        let mut bytes = Vec::with_capacity(1024);
-        serde_json::to_writer(&mut bytes, self).map_err(RecordError::Encode)?;
-        // INVARIANT: serde_json writes UTF-8.
-        String::from_utf8(bytes).map_err(|_| RecordError::NotCanonical)
+        crate::canonical::text(self).map_err(RecordError::Encode)
     }
 
     /// Reads a record from outside: known fields only, and exactly its canonical text.

@@ -35,7 +35,7 @@ impl Timestamp {
     }
 
     /// Its text. Written by hand: every record has one, and formatting machinery costs more than all of this.
-    fn text(self) -> [u8; 27] {
+    pub(crate) fn text(self) -> [u8; 27] {
         let (seconds, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
         // INVARIANT: the range of the type lies within the range of OffsetDateTime.
         let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
