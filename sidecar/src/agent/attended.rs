@@ -51,14 +51,14 @@ pub struct Attended<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Attended<T> {
-    /// Attends to `work`.
+    /// Attends to `work`. It comes boxed: a call's state is large, and moving it here would copy it.
     pub fn new(
-        work: impl Future<Output = T> + Send + 'static,
+        work: Pin<Box<dyn Future<Output = T> + Send>>,
         when_abandoned: WhenAbandoned,
         tasks: Tasks,
     ) -> Self {
         Self {
-            work: Some(Box::pin(work)),
+            work: Some(work),
             when_abandoned,
             tasks,
         }
@@ -103,7 +103,11 @@ mod tests {
     #[tokio::test]
     async fn attended_work_answers_in_place() {
         let tracker = TaskTracker::new();
-        let work = Attended::new(async { 7 }, WhenAbandoned::GoOn, Tasks::new(tracker.clone()));
+        let work = Attended::new(
+            Box::pin(async { 7 }),
+            WhenAbandoned::GoOn,
+            Tasks::new(tracker.clone()),
+        );
         assert_eq!(work.await, 7);
         assert_eq!(tracker.len(), 0);
     }
@@ -118,7 +122,7 @@ mod tests {
             done.send("recorded").unwrap();
         };
         drop(Attended::new(
-            work,
+            Box::pin(work),
             WhenAbandoned::GoOn,
             Tasks::new(tracker.clone()),
         ));
@@ -134,7 +138,7 @@ mod tests {
         let heard = token.clone();
         let work = async move { heard.cancelled().await };
         drop(Attended::new(
-            work,
+            Box::pin(work),
             WhenAbandoned::Cancel(token.clone()),
             Tasks::new(tracker.clone()),
         ));

@@ -34,6 +34,7 @@ pub(super) struct Trail {
     pub(super) id: String,
     pub(super) trace: TraceContext,
     pub(super) record: SourceRecord,
+    /// Complete, but for an error, when the intent is written.
     pub(super) payload: Payload,
     pub(super) summary: Summary,
     redactor: Option<Arc<Redactor>>,
@@ -237,9 +238,11 @@ impl Trail {
             Some(redactor) => redactor.text(&error).into_owned(),
             None => error,
         });
+        // What the intent stated is what the record says, unless there is an error to tell.
+        let is_stated = self.open.is_some() && self.payload.error.is_none();
         let draft = Draft {
             source: self.record,
-            payload: Some(self.payload),
+            payload: (!is_stated).then_some(self.payload),
         };
         (draft, self.open)
     }

@@ -18,8 +18,15 @@ use super::entry::Statement;
 pub struct Draft {
     /// The header.
     pub source: SourceRecord,
-    /// The erasable part, already redacted.
+    /// The erasable part, already redacted; none for a call that ends with the payload of its intent.
     pub payload: Option<Payload>,
+}
+
+/// The payload of an intent, sealed once: most calls end with it.
+#[derive(Clone, Debug)]
+pub(super) struct Stated {
+    text: Bytes,
+    digest: Option<Hash>,
 }
 
 /// A draft whose payload is sealed: ready for its number.
@@ -36,6 +43,19 @@ impl Prepared {
         Ok(Self {
             payload: sealed_into(&mut source, payload),
             source,
+        })
+    }
+
+    /// A draft that ends a call with an intent: without a payload of its own it has the intent's.
+    pub(super) fn after(stated: &Stated, draft: Draft) -> Result<Self, SpoolError> {
+        if draft.payload.is_some() {
+            return Self::new(draft);
+        }
+        let mut source = draft.source;
+        source.payload_digest = stated.digest;
+        Ok(Self {
+            source,
+            payload: stated.text.clone(),
         })
     }
 
@@ -99,18 +119,26 @@ impl Prepared {
 
 /// What is to be recorded of a call when nothing more becomes known of it. `source` and `payload` are left as they were, but for
 /// the payload's digest.
-pub(super) fn interrupted(source: &mut SourceRecord, payload: &Payload) -> Result<Statement, SpoolError> {
+pub(super) fn interrupted(
+    source: &mut SourceRecord,
+    payload: &Payload,
+) -> Result<(Statement, Stated), SpoolError> {
     let payload = sealed_into(source, Some(seal(payload)?));
+    let stated = Stated {
+        text: payload.clone(),
+        digest: source.payload_digest,
+    };
     let (outcome, reason) = (source.outcome, source.reason);
     source.outcome = Outcome::Interrupted;
     source.reason = Some(Reason::Crash);
     let encoded = source.encode();
     source.outcome = outcome;
     source.reason = reason;
-    Ok(Statement {
+    let statement = Statement {
         source: encoded.map_err(|error| invalid(&error))?.into(),
         payload,
-    })
+    };
+    Ok((statement, stated))
 }
 
 fn seal(payload: &Payload) -> Result<SealedPayload, SpoolError> {

@@ -164,9 +164,9 @@ impl Spool {
     /// # Errors
     /// The intent is not kept: deny the call with `audit_unavailable`.
     pub async fn begin(&self, intent: Intent<'_>) -> Result<OpenCall, SpoolError> {
-        let statement = draft::interrupted(intent.source, intent.payload)?;
+        let (statement, stated) = draft::interrupted(intent.source, intent.payload)?;
         let (key, position) = self.with_log(|log| log.begin(statement))?;
-        let call = OpenCall::new(self.clone(), key);
+        let call = OpenCall::new(self.clone(), key, stated);
         let waits_for_disk = match self.inner.sync {
             SyncMode::Process => false,
             SyncMode::Disk => true,

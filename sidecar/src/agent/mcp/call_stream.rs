@@ -57,7 +57,7 @@ pub(super) fn of_call(
     tasks: Tasks,
 ) -> Response {
     let mailbox = Arc::clone(&stream.mailbox);
-    let filling = async move { mailbox.finish(final_event(work.await)) };
+    let filling = Box::pin(async move { mailbox.finish(final_event(work.await)) });
     let (ended, first) = match &stream.of {
         Some((session, number)) => (session.ended().clone(), primer(session, *number)),
         None => (CancellationToken::new(), None),

@@ -206,7 +206,7 @@ pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Res
     let (open, opened) = oneshot::channel();
     let open = accepts_events(&parts.headers).then_some(open);
     let tasks = state.tasks.clone();
-    let work = serve(state, parts.headers, identity, body, open, cancel);
+    let work = Box::pin(serve(state, parts.headers, identity, body, open, cancel));
     let mut work = Attended::new(work, when_abandoned.clone(), tasks.clone());
     tokio::select! {
         biased;

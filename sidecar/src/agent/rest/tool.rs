@@ -60,7 +60,7 @@ pub(super) async fn call(
     };
     let (tell, told) = oneshot::channel();
     let owner = identity.clone();
-    let work = run(Arc::clone(&state), identity, name, parts.headers, body, tell);
+    let work = Box::pin(run(Arc::clone(&state), identity, name, parts.headers, body, tell));
     let mut work = Attended::new(work, WhenAbandoned::GoOn, state.tasks.clone());
     let waiting = tokio::select! {
         biased;

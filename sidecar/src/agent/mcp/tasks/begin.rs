@@ -73,7 +73,7 @@ pub(in super::super) async fn call(
         });
         return exchange.result(&created);
     }
-    let work = Outliving::of(exchange).run(Arc::clone(&beginning), open);
+    let work = Box::pin(Outliving::of(exchange).run(Arc::clone(&beginning), open));
     let mut work = Attended::new(work, WhenAbandoned::GoOn, exchange.state.tasks.clone());
     let mut told = Some(told);
     let mut is_cancelled = false;
