@@ -42,7 +42,7 @@ impl Exchange {
     /// The next bytes of the body.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
-            match self.body.frame().await {
+            match self.connection.driver.until(self.body.frame()).await {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
@@ -146,10 +146,11 @@ impl Pool {
 
     async fn send_once(&self, mut request: Request<Full<Bytes>>) -> Result<Exchange, Failure> {
         while let Some(mut connection) = self.take() {
-            if connection.sender.ready().await.is_err() {
+            let Connection { sender, driver } = &mut connection;
+            if driver.until(sender.ready()).await.is_err() {
                 continue;
             }
-            match connection.sender.try_send_request(request).await {
+            match driver.until(sender.try_send_request(request)).await {
                 Ok(response) => return Ok(exchange(response, connection)),
                 // The upstream closed the idle connection; nothing of the request was sent.
                 Err(mut error) => match error.take_message() {
@@ -159,7 +160,8 @@ impl Pool {
             }
         }
         let mut connection = Box::pin(self.connect()).await?;
-        match connection.sender.send_request(request).await {
+        let Connection { sender, driver } = &mut connection;
+        match driver.until(sender.send_request(request)).await {
             Ok(response) => Ok(exchange(response, connection)),
             Err(error) => Err(lost(&error)),
         }

@@ -1,44 +1,116 @@
 //! Connections to one HTTP upstream that are kept open between requests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Stream};
 use crate::upstream::mcp::failure::Failure;
 
 /// Connections kept without use; more are closed.
 const MAX_IDLE: usize = 64;
 /// How long a connection is kept without use.
 const MAX_AGE: Duration = Duration::from_secs(50);
+/// How often connections without use are looked at.
+const TIDYING: Duration = Duration::from_secs(10);
 
 /// Connections to one HTTP upstream that are kept open between requests.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) endpoint: Arc<Endpoint>,
-    idle: Mutex<Vec<(Instant, Connection)>>,
+    idle: Arc<Mutex<Idle>>,
     tasks: TaskTracker,
     end: CancellationToken,
+}
+
+/// Connections without use, the one that was used last at the end.
+#[derive(Debug, Default)]
+struct Idle {
+    connections: Vec<(Instant, Connection)>,
+    /// A task closes what is too old or was closed by the upstream.
+    is_tidied: bool,
 }
 
 /// One connection, for one request at a time. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
-    driver: AbortHandle,
+    pub(super) driver: Driver,
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
+/// Reads and writes for a connection, for as long as it is polled. It is polled by the one who uses the connection, in that
+/// one's task: a task of its own would cost each request two more wake-ups.
+pub(super) struct Driver {
+    /// None once the connection has ended.
+    driving: Option<Pin<Box<Driving>>>,
+    /// Ends the connection, in use or not.
+    end: CancellationToken,
+}
+
+type Driving = http1::Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>;
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("is_open", &self.driving.is_some())
+            .finish()
+    }
+}
+
+impl Driver {
+    /// Waits for something that the connection brings about, which is an error once the connection has ended.
+    pub(super) async fn until<F: Future>(&mut self, awaited: F) -> F::Output {
+        let mut awaited = pin!(awaited);
+        let end = self.end.clone();
+        let mut ended = pin!(end.cancelled());
+        poll_fn(|context| {
+            if let Poll::Ready(output) = awaited.as_mut().poll(context) {
+                return Poll::Ready(output);
+            }
+            self.poll(context);
+            if self.driving.is_some() && ended.as_mut().poll(context).is_ready() {
+                self.driving = None;
+            }
+            awaited.as_mut().poll(context)
+        })
+        .await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) {
+        let Some(driving) = &mut self.driving else { return };
+        if let Poll::Ready(outcome) = driving.as_mut().poll(context) {
+            if let Err(error) = outcome {
+                tracing::debug!("connection to an upstream ended: {error}");
+            }
+            self.driving = None;
+        }
+    }
+}
+
+impl Connection {
+    /// Whether another request can be sent, as far as is known without waiting.
+    fn is_usable(&mut self) -> bool {
+        self.driver.poll(&mut Context::from_waker(Waker::noop()));
+        self.driver.driving.is_some() && !self.sender.is_closed()
+    }
+}
+
+impl Idle {
+    /// Closes what is too old, or was closed by the upstream.
+    fn tidy(&mut self) {
+        self.connections
+            .retain_mut(|(since, kept)| since.elapsed() < MAX_AGE && kept.is_usable());
     }
 }
 
@@ -46,7 +118,7 @@ impl Pool {
     pub(super) fn new(endpoint: Arc<Endpoint>, tasks: &TaskTracker, end: CancellationToken) -> Self {
         Self {
             endpoint,
-            idle: Mutex::default(),
+            idle: Arc::default(),
             tasks: tasks.clone(),
             end,
         }
@@ -54,9 +126,9 @@ impl Pool {
 
     /// The connection that was used last, if one is kept.
     pub(super) fn take(&self) -> Option<Connection> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((since, connection)) = idle.pop() {
-            if since.elapsed() < MAX_AGE && !connection.sender.is_closed() {
+        let mut idle = locked(&self.idle);
+        while let Some((since, mut connection)) = idle.connections.pop() {
+            if since.elapsed() < MAX_AGE && connection.is_usable() {
                 return Some(connection);
             }
         }
@@ -64,14 +136,18 @@ impl Pool {
     }
 
     /// Keeps a connection whose last response was read to its end.
-    pub(super) fn give(&self, connection: Connection) {
-        if connection.sender.is_closed() || self.end.is_cancelled() {
+    pub(super) fn give(&self, mut connection: Connection) {
+        if self.end.is_cancelled() || !connection.is_usable() {
             return;
         }
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(since, kept)| since.elapsed() < MAX_AGE && !kept.sender.is_closed());
-        if idle.len() < MAX_IDLE {
-            idle.push((Instant::now(), connection));
+        let mut idle = locked(&self.idle);
+        if idle.connections.len() >= MAX_IDLE {
+            return;
+        }
+        idle.connections.push((Instant::now(), connection));
+        if !idle.is_tidied {
+            idle.is_tidied = true;
+            self.tasks.spawn(tidy(Arc::clone(&self.idle), self.end.clone()));
         }
     }
 
@@ -81,23 +157,37 @@ impl Pool {
         let (sender, driving) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Failure::Unreachable(format!("the connection cannot be used: {error}")))?;
-        let end = self.end.clone();
-        let driver = self.tasks.spawn(async move {
-            tokio::select! {
-                outcome = driving => if let Err(error) = outcome {
-                    tracing::debug!("connection to an upstream ended: {error}");
-                },
-                () = end.cancelled() => {}
-            }
-        });
         Ok(Connection {
             sender,
-            driver: driver.abort_handle(),
+            driver: Driver {
+                driving: Some(Box::pin(driving)),
+                end: self.end.clone(),
+            },
         })
     }
 
     /// Closes what is not in use.
     pub(super) fn clear(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        locked(&self.idle).connections.clear();
     }
+}
+
+/// Looks at connections without use until there are none.
+async fn tidy(idle: Arc<Mutex<Idle>>, end: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = end.cancelled() => return locked(&idle).connections.clear(),
+            () = tokio::time::sleep(TIDYING) => {}
+        }
+        let mut idle = locked(&idle);
+        idle.tidy();
+        if idle.connections.is_empty() {
+            idle.is_tidied = false;
+            return;
+        }
+    }
+}
+
+fn locked(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
