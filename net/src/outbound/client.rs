@@ -16,7 +16,7 @@ use super::resolver::{Guarded, Resolver, SystemResolver};
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections to one origin that are kept without use.
-const MAX_IDLE: usize = 8;
+const MAX_IDLE: usize = 64;
 
 /// How a client is set up.
 #[derive(Debug, Clone)]
