@@ -27,6 +27,16 @@ pub enum ApprovalStatus {
 }
 
 impl ApprovalStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Denied,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Expired,
+    ];
+
     /// The status's name in answers and records.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,17 +60,10 @@ impl std::str::FromStr for ApprovalStatus {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<Self, UnknownStatus> {
-        [
-            Self::Pending,
-            Self::Approved,
-            Self::Denied,
-            Self::Timeout,
-            Self::Cancelled,
-            Self::Expired,
-        ]
-        .into_iter()
-        .find(|status| status.as_str() == text)
-        .ok_or_else(|| UnknownStatus(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| UnknownStatus(text.to_owned()))
     }
 }
 

@@ -111,7 +111,7 @@ impl<'a> ApprovalItem<'a> {
             revision: asked.revision.to_string(),
             floors: &asked.floors,
             message: text::filled(&asked.message),
-            status: approval.status.name(),
+            status: approval.status.as_str(),
             created_at: text::time(approval.created_at),
             expires_at: text::time(approval.expires_at),
             remaining: text::remaining(if lives { approval.expires_at } else { now }, now),
@@ -136,7 +136,8 @@ pub(super) async fn list(
         .status
         .filter(|status| !status.is_empty() && status != "all")
         .map(|status| {
-            ApprovalStatus::from_name(&status).map_err(|error| Problem::bad_request(error.to_string()))
+            let status = status.parse::<ApprovalStatus>();
+            status.map_err(|error| Problem::bad_request(error.to_string()))
         })
         .transpose()?;
     for (name, pattern) in [("tool", &filter.tool), ("agent", &filter.agent)] {

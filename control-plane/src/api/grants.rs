@@ -1,7 +1,6 @@
 //! Grants: time-boxed lifts of `human_approval`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +9,7 @@ use net::problem::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::input::{Body, NoParams, Params, Segment, glob, namespace, prose, tool_glob};
+use super::input::{Body, NoParams, Params, Segment, glob, lifetime, namespace, prose, tool_glob};
 use super::text;
 use crate::auth::Operator;
 use crate::core::Core;
@@ -136,7 +135,7 @@ pub(super) async fn create(
         namespace: namespace(&operator.reach().choose(new.namespace, "default")?)?,
         agent,
         tools,
-        duration: duration(&new.duration, core.lifetimes.grant)?,
+        duration: lifetime("duration", "a grant", &new.duration, core.lifetimes.grant)?,
         reason: Some(reason).filter(|reason| !reason.is_empty()),
         granted_by: operator.by(new.by.as_deref())?,
     };
@@ -148,18 +147,6 @@ pub(super) async fn create(
     let row = core.store.create_grant(draft, act).await?;
     let item = GrantItem::new(&row, core.primary.database_now());
     Ok((StatusCode::CREATED, Json(item)))
-}
-
-fn duration(text: &str, longest: Duration) -> Result<Duration, Problem> {
-    let asked = net::duration::parse(text.trim())
-        .map_err(|error| Problem::bad_request(format!("duration: {error}")))?;
-    if asked < Duration::from_secs(1) || asked > longest {
-        return Err(Problem::bad_request(format!(
-            "duration: a grant lasts from 1s to {}",
-            net::duration::format(longest)
-        )));
-    }
-    Ok(asked)
 }
 
 pub(super) async fn revoke(

@@ -1,5 +1,7 @@
 //! Reading requests: bodies, queries and path segments, each refused with what is wrong with it.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use http::StatusCode;
@@ -10,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tools::json::{Document, Kind, Limits, Node};
 
+use super::text;
 use crate::store::{Micros, Revision};
 
 /// Numbers that a database column holds.
@@ -141,6 +144,24 @@ pub(super) fn prose(what: &str, text: Option<String>) -> Result<String, Problem>
         return Err(Problem::bad_request(format!("{what} is longer than 16 KiB")));
     }
     Ok(text)
+}
+
+/// How long something is asked to last.
+pub(super) fn lifetime(
+    what: &str,
+    subject: &str,
+    text: &str,
+    longest: Duration,
+) -> Result<Duration, Problem> {
+    let asked = net::duration::parse(text.trim())
+        .map_err(|error| Problem::bad_request(format!("{what}: {error}")))?;
+    if asked < Duration::from_secs(1) || asked > longest {
+        return Err(Problem::bad_request(format!(
+            "{what}: {subject} lasts from 1s to {}",
+            text::days(longest)
+        )));
+    }
+    Ok(asked)
 }
 
 /// A point in time.

@@ -10,7 +10,7 @@ use net::problem::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::input::{Body, NoParams, Params, Segment, glob, namespace, prose};
+use super::input::{Body, NoParams, Params, Segment, glob, lifetime, namespace, prose};
 use super::refusal::internal;
 use super::sidecars::by_prefix;
 use super::text;
@@ -84,13 +84,14 @@ pub(super) async fn create(
     Body(new): Body<New>,
 ) -> Result<(StatusCode, Json<TokenItem>), Problem> {
     let secret = hex::random_secret().map_err(|error| internal(&error))?;
+    let ttl = new.ttl.as_deref().unwrap_or("1h");
     let draft = JoinTokenDraft {
         hash: crate::grpc::digest(&secret),
         label: prose("label", new.label)?,
         namespace: namespace(&operator.reach().choose(new.namespace, "default")?)?,
         agents: patterns("agents", new.agents)?,
         upstreams: patterns("upstreams", new.upstreams)?,
-        lifetime: Some(lifetime(new.ttl.as_deref().unwrap_or("1h"))?),
+        lifetime: Some(lifetime("ttl", "a join token", ttl, LONGEST)?),
         uses: match new.uses {
             Some(0) => return Err(Problem::bad_request("uses must be at least 1")),
             other => Some(other.unwrap_or(1)),
@@ -120,15 +121,6 @@ fn patterns(what: &str, given: Option<Vec<String>>) -> Result<Vec<String>, Probl
         glob(what, pattern)?;
     }
     Ok(patterns)
-}
-
-fn lifetime(text: &str) -> Result<Duration, Problem> {
-    let asked =
-        net::duration::parse(text.trim()).map_err(|error| Problem::bad_request(format!("ttl: {error}")))?;
-    if asked < Duration::from_secs(1) || asked > LONGEST {
-        return Err(Problem::bad_request("ttl: a join token lasts from 1s to 365d"));
-    }
-    Ok(asked)
 }
 
 pub(super) async fn revoke(

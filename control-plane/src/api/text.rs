@@ -20,6 +20,15 @@ pub(super) fn remaining(end: Micros, now: Micros) -> String {
     net::duration::format(Duration::from_secs(seconds))
 }
 
+/// A length of whole days as such, any other as `4m30s`.
+pub(super) fn days(length: Duration) -> String {
+    const DAY: u64 = 24 * 3_600;
+    match length.as_secs() {
+        seconds if seconds > DAY && seconds.is_multiple_of(DAY) => format!("{}d", seconds / DAY),
+        _ => net::duration::format(length),
+    }
+}
+
 /// Stored JSON as it is; `null` when there is none or it cannot be read.
 pub(super) fn json(bytes: &[u8]) -> Box<RawValue> {
     serde_json::from_slice(bytes).unwrap_or_else(|_| RawValue::NULL.to_owned())

@@ -173,7 +173,7 @@ async fn an_unanswered_approval_times_out() {
         .into_inner();
     let core = plane.plane.core();
     let waited = core.approvals.wait(&*core.store, &opened.id, LONG).await.unwrap();
-    assert_eq!(waited.status.name(), "timeout");
+    assert_eq!(waited.status.as_str(), "timeout");
     plane.plane.shutdown().await;
 }
 

@@ -7,73 +7,21 @@ use bytes::Bytes;
 use proto::v1;
 
 use super::{
-    error::{StoreError, StoreResult},
+    error::StoreResult,
     types::{Act, Micros, Revision},
 };
 
-/// Where an approval stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ApprovalStatus {
-    /// Waits for an answer.
-    Pending,
-    /// May be used once.
-    Approved,
-    /// Refused by a person, or by a stop.
-    Denied,
-    /// Nobody answered in time.
-    Timeout,
-    /// The client cancelled, or a stop or a new generation took it back.
-    Cancelled,
-    /// Approved, and not used in time.
-    Expired,
-}
+pub use policy::approval::ApprovalStatus;
 
-impl ApprovalStatus {
-    /// Every status.
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Denied,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::Expired,
-    ];
-
-    /// The name at the API and in rows.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-        }
-    }
-
-    /// The status of a name.
-    pub fn from_name(name: &str) -> StoreResult<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|status| status.name() == name)
-            .ok_or_else(|| StoreError::Invalid {
-                what: "approval status",
-                reason: format!("`{name}` is none of pending, approved, denied, timeout, cancelled, expired"),
-            })
-    }
-}
-
-impl From<ApprovalStatus> for v1::approval_state::Status {
-    fn from(status: ApprovalStatus) -> Self {
-        match status {
-            ApprovalStatus::Pending => Self::Pending,
-            ApprovalStatus::Approved => Self::Approved,
-            ApprovalStatus::Denied => Self::Denied,
-            ApprovalStatus::Timeout => Self::Timeout,
-            ApprovalStatus::Cancelled => Self::Cancelled,
-            ApprovalStatus::Expired => Self::Expired,
-        }
+fn wire(status: ApprovalStatus) -> v1::approval_state::Status {
+    use v1::approval_state::Status;
+    match status {
+        ApprovalStatus::Pending => Status::Pending,
+        ApprovalStatus::Approved => Status::Approved,
+        ApprovalStatus::Denied => Status::Denied,
+        ApprovalStatus::Timeout => Status::Timeout,
+        ApprovalStatus::Cancelled => Status::Cancelled,
+        ApprovalStatus::Expired => Status::Expired,
     }
 }
 
@@ -182,7 +130,7 @@ impl Approval {
     pub fn state(&self, database_time: Micros) -> v1::ApprovalState {
         v1::ApprovalState {
             id: self.id.clone(),
-            status: v1::approval_state::Status::from(self.status).into(),
+            status: wire(self.status).into(),
             expires_at: self.expires_at,
             resolved_by: self.resolved_by.clone(),
             resolved_via: self.resolved_via.clone(),
@@ -276,7 +224,7 @@ pub enum ClaimRefusal {
     #[error("another call has used this approval")]
     AlreadyClaimed,
     /// Not approved: pending, or ended otherwise.
-    #[error("the approval is {}", .0.name())]
+    #[error("the approval is {0}")]
     NotApproved(ApprovalStatus),
     /// A stop concerns the call.
     #[error("stop {stop} concerns this call: {reason}")]

@@ -59,7 +59,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The approval has been resolved before (409).
-    #[error("approval {id} is already {}", status.name())]
+    #[error("approval {id} is already {}", status.as_str())]
     AlreadyResolved {
         /// The approval's id.
         id: String,

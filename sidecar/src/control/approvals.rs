@@ -13,27 +13,12 @@ use tonic::{Code, Status};
 use super::Revision;
 use super::auth::{self, Authenticated, CALL_LIMIT};
 
+pub use policy::approval::ApprovalStatus;
+
 pub(super) use feed::{Feed, FeedStream};
 
 /// How often a call is tried again when the control plane does not answer.
 const ATTEMPTS: u32 = 4;
-
-/// Where an approval stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ApprovalStatus {
-    /// Nobody has answered.
-    Pending,
-    /// May be claimed until it expires.
-    Approved,
-    /// Refused.
-    Denied,
-    /// Nobody answered in time.
-    Timeout,
-    /// Taken back by the asker, or by a stop.
-    Cancelled,
-    /// Approved and not used in time.
-    Expired,
-}
 
 /// One approval as the control plane last stated it.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,7 +21,7 @@ use super::subject::Subject;
 use super::trace::{TraceContext, call_id, random_bytes};
 use super::verdict::Summary;
 use crate::control::Revision;
-use crate::control::approvals::{Approval, ApprovalStatus};
+use crate::control::approvals::Approval;
 use crate::control::redact::Redactor;
 use crate::identity::{Identity, Strength};
 use crate::spool::{Draft, OpenCall};
@@ -215,7 +215,7 @@ impl Trail {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         self.record.approval = Some(record::Approval {
             id: approval.id.clone(),
-            status: Cow::Borrowed(status_name(approval.status)),
+            status: Cow::Borrowed(approval.status.as_str()),
             by: given(&approval.resolved_by),
             via: given(&approval.resolved_via).map(Cow::Owned),
             reasoning: given(&approval.reasoning),
@@ -295,16 +295,5 @@ fn strength(strength: Strength) -> vocabulary::IdentityStrength {
         Strength::Asserted => vocabulary::IdentityStrength::Asserted,
         Strength::Bound => vocabulary::IdentityStrength::Bound,
         Strength::Verified => vocabulary::IdentityStrength::Verified,
-    }
-}
-
-fn status_name(status: ApprovalStatus) -> &'static str {
-    match status {
-        ApprovalStatus::Pending => "pending",
-        ApprovalStatus::Approved => "approved",
-        ApprovalStatus::Denied => "denied",
-        ApprovalStatus::Timeout => "timeout",
-        ApprovalStatus::Cancelled => "cancelled",
-        ApprovalStatus::Expired => "expired",
     }
 }

@@ -226,7 +226,7 @@ impl TraceItem {
             outcome: "pending",
             status: "pending",
             approval_id: approval.id.clone(),
-            approval_status: approval.status.name(),
+            approval_status: approval.status.as_str(),
             kind: RecordKind::Call,
             namespace: asked.namespace.clone(),
             sidecar: asked.sidecar.clone(),

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use policy::approval::UnknownStatus;
+
 use super::{
     tx::Tx,
     value::{Arg, Row, args},
 };
 use crate::store::{
     approvals::{Approval, ApprovalDraft, ApprovalEvent, ApprovalFilter, ApprovalStatus, Binding},
-    error::StoreResult,
+    error::{StoreError, StoreResult},
     types::Revision,
 };
 
@@ -22,7 +24,7 @@ pub(super) async fn list(tx: &mut Tx, filter: &ApprovalFilter) -> StoreResult<Ve
     let mut sql = format!("SELECT {COLUMNS} FROM approvals WHERE 1 = 1");
     let mut values: Vec<Arg> = Vec::new();
     if let Some(status) = filter.status {
-        values.push(status.name().into());
+        values.push(status.as_str().into());
         sql.push_str(&format!(" AND status = ${}", values.len()));
     }
     if let Some(namespace) = &filter.namespace {
@@ -74,7 +76,7 @@ pub(super) async fn events_after(tx: &mut Tx, cursor: u64, limit: u32) -> StoreR
         .map(|row| {
             Ok(ApprovalEvent {
                 cursor: row.count("event_cursor")?,
-                status: ApprovalStatus::from_name(&row.text("event_status")?)?,
+                status: status(row, "event_status")?,
                 consumed: row.flag("event_consumed")?,
                 at: row.int("event_at")?,
                 approval: approval(row)?,
@@ -112,7 +114,7 @@ pub(super) fn approval(row: &Row) -> StoreResult<Approval> {
     Ok(Approval {
         id: row.text("id")?,
         asked,
-        status: ApprovalStatus::from_name(&row.text("status")?)?,
+        status: status(row, "status")?,
         created_at: row.int("created_at")?,
         expires_at: row.int("expires_at")?,
         resolved_at: row.maybe_int("resolved_at")?,
@@ -123,5 +125,13 @@ pub(super) fn approval(row: &Row) -> StoreResult<Approval> {
         consumed_at: row.maybe_int("consumed_at")?,
         consumed_by: row.text("consumed_by")?,
         cursor: row.count("cursor")?,
+    })
+}
+
+fn status(row: &Row, column: &str) -> StoreResult<ApprovalStatus> {
+    let text = row.text(column)?;
+    text.parse().map_err(|error: UnknownStatus| StoreError::Invalid {
+        what: "approval status",
+        reason: error.to_string(),
     })
 }

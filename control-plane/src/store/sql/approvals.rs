@@ -247,7 +247,7 @@ async fn insert(tx: &mut Tx, approval: &Approval, binding: &Hash) -> StoreResult
         &asked.identity,
         to_json("floors", &asked.floors)?,
         micros(asked.timeout),
-        approval.status.name(),
+        approval.status.as_str(),
         approval.created_at,
         approval.expires_at,
         None::<i64>,
@@ -297,7 +297,7 @@ pub(super) async fn end(
          reasoning = $7, confidence = $8 WHERE id = $1",
         &args![
             &after.id,
-            after.status.name(),
+            after.status.as_str(),
             after.expires_at,
             after.resolved_at,
             &after.resolved_by,
@@ -322,7 +322,7 @@ pub(super) async fn event(
     let cursor = tx.take("approvals", 1).await?;
     tx.run(
         "INSERT INTO approval_events (cursor, approval, status, consumed, at) VALUES ($1, $2, $3, $4, $5)",
-        &args![cursor, id, status.name(), consumed, now],
+        &args![cursor, id, status.as_str(), consumed, now],
     )
     .await?;
     tx.run(
