@@ -51,6 +51,23 @@ pub struct Login {
     pub password: Option<Secret>,
 }
 
+impl Login {
+    /// Name and password, one of which may be empty; `None`: nobody logs in.
+    pub fn pair(&self) -> Option<(String, String)> {
+        let password = self
+            .password
+            .as_ref()
+            .map(|password| password.expose().to_owned());
+        if self.username.is_none() && password.is_none() {
+            return None;
+        }
+        Some((
+            self.username.clone().unwrap_or_default(),
+            password.unwrap_or_default(),
+        ))
+    }
+}
+
 /// Where Redis is. Passwords in it are never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisUrl {
@@ -158,7 +175,7 @@ impl FromStr for RedisUrl {
     }
 }
 
-fn login_of(text: &str) -> Result<Login, RedisUrlError> {
+pub(crate) fn login_of(text: &str) -> Result<Login, RedisUrlError> {
     let (username, password) = match text.split_once(':') {
         Some((username, password)) => (decoded(username)?, Some(decoded(password)?)),
         None => (decoded(text)?, None),
@@ -180,7 +197,7 @@ fn hosts_of(text: &str, default: u16) -> Result<Vec<(String, u16)>, RedisUrlErro
     Ok(hosts)
 }
 
-fn host_of(text: &str, default: u16) -> Result<(String, u16), RedisUrlError> {
+pub(crate) fn host_of(text: &str, default: u16) -> Result<(String, u16), RedisUrlError> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or(RedisUrlError::Host)?;

@@ -1,10 +1,12 @@
 //! What a control plane is started with.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::Config;
-use config::model::{FirstUse, OperatorRole, Operators, Params, RoleName, SidecarAccounts};
+use config::model::{FirstUse, OperatorRole, Operators, Outbound, Params, RoleName, SidecarAccounts};
 use net::clock::Clock;
+use net::outbound::{Proxy, ProxyOptions};
 use net::token::KeySource;
 use policy::Policy;
 use policy::document::Lists;
@@ -112,6 +114,11 @@ impl Options {
 impl From<&Config> for Options {
     fn from(config: &Config) -> Self {
         let text = |secret: &Option<config::Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
+        let proxy = proxy(&config.outbound);
+        let (operators, cluster) = (
+            config.auth.operators.as_ref(),
+            config.auth.sidecar_accounts.as_ref(),
+        );
         let master_key_file = config
             .master_key_file
             .as_ref()
@@ -134,8 +141,8 @@ impl From<&Config> for Options {
             master_key: text(&config.master_key).or(master_key_file),
             admin_token: text(&config.auth.admin_token),
             trace_key: text(&config.trace_key),
-            issuer: config.auth.operators.as_ref().map(issuer),
-            accounts: config.auth.sidecar_accounts.as_ref().map(accounts),
+            issuer: operators.map(|operators| issuer(operators, proxy.clone())),
+            accounts: cluster.map(|cluster| accounts(cluster, proxy.clone())),
             loopback_operators: config.auth.loopback_operators,
             hosts: config.listen.hosts.clone(),
             settings: settings(config),
@@ -160,10 +167,26 @@ impl From<&Config> for Options {
     }
 }
 
-fn issuer(given: &Operators) -> IssuerOptions {
+/// The proxy of what the configuration names.
+fn proxy(outbound: &Outbound) -> Option<Arc<Proxy>> {
+    let proxy = outbound.proxy.as_ref()?;
+    Some(Arc::new(Proxy::new(ProxyOptions {
+        host: proxy.host.clone(),
+        port: proxy.port,
+        login: proxy.login.pair(),
+        direct_names: outbound.direct_names(),
+        direct_networks: outbound.direct_networks(),
+    })))
+}
+
+fn issuer(given: &Operators, proxy: Option<Arc<Proxy>>) -> IssuerOptions {
     IssuerOptions {
-        jwks_url: given.jwks_url.clone(),
-        ca_cert: given.ca_cert.clone(),
+        keys: KeySource {
+            url: given.jwks_url.clone(),
+            ca_file: given.ca_cert.clone(),
+            token_file: None,
+            proxy,
+        },
         issuer: given.issuer.clone(),
         audience: given.audience.clone(),
         name_claim: given.name_claim.clone(),
@@ -188,12 +211,13 @@ fn right(given: &OperatorRole) -> (String, Right) {
     (given.value.clone(), Right { role, reach })
 }
 
-fn accounts(cluster: &SidecarAccounts) -> AccountOptions {
+fn accounts(cluster: &SidecarAccounts, proxy: Option<Arc<Proxy>>) -> AccountOptions {
     let keys = match &cluster.jwks_url {
         Some(url) => KeySource {
             url: url.clone(),
             ca_file: cluster.ca_cert.clone(),
             token_file: cluster.token_file.clone(),
+            proxy,
         },
         None => KeySource::cluster(),
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chain::link::MacKey;
 use config::Config;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use net::host::AllowedHosts;
 use net::tls::TlsError;
 use policy::yaml::Problem;
@@ -18,10 +18,11 @@ use tonic::service::Routes;
 use tonic::transport::Channel;
 
 use crate::approvals::{self, Approvals};
-use crate::auth::{self, Accounts, AdminToken, AdminTokenError, IssuerError, OperatorIssuer, Sidecars};
+use crate::auth::{self, Accounts, AdminToken, AdminTokenError, IssuerError, OperatorIssuer, Role, Sidecars};
 use crate::configuration;
 use crate::core::Core;
 use crate::documents::{self, Directory, Folder};
+use crate::grpc::Refusals;
 use crate::keys::{self, KeyError, KeyRing, MasterKey, MasterKeyError, hex};
 use crate::metrics::Metrics;
 use crate::options::{Options, Storage};
@@ -170,6 +171,7 @@ async fn assemble(
         admin_token,
         issuer,
         accounts,
+        refusals: Refusals::default(),
         loopback_operators: options.loopback_operators,
         hosts: AllowedHosts::new(options.hosts),
         lists: options.lists,
@@ -304,11 +306,22 @@ impl ControlPlane {
         crate::api::router(&self.core)
     }
 
-    /// Whether a request is an operator's by the installation's token, or by its address under `auth.loopback_operators`: what can be
-    /// told without asking anybody.
-    #[must_use]
-    pub fn is_operator(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
-        auth::is_operator(&self.core, headers, peer)
+    /// Lets operators pass who may ask in the name of the agents of a namespace. An address proves nothing here.
+    ///
+    /// # Errors
+    /// 403 for an operator who may not, 401 for everybody else.
+    pub async fn check_asking(
+        &self,
+        headers: &HeaderMap,
+        namespace: &str,
+    ) -> Result<(), net::problem::Problem> {
+        let (method, uri) = (Method::POST, Uri::default());
+        let operator = auth::authenticate(&self.core, &method, &uri, headers, None).await;
+        let operator = operator.map_err(|problem| match problem.status() {
+            StatusCode::SERVICE_UNAVAILABLE => problem,
+            _ => net::problem::Problem::unauthenticated("the credential is not that of an operator"),
+        })?;
+        operator.acting_as(Role::Approver)?.reach().act_in(namespace)
     }
 
     /// Whether a request is an operator's, by whatever credential.

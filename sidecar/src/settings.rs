@@ -1,8 +1,11 @@
 //! From the configuration to what each room is told.
 
+use std::sync::Arc;
+
 use config::Config;
-use config::model::{Params, Prefix, Separator, Sync};
+use config::model::{Outbound, Params, Prefix, Separator, Sync};
 use net::clock::Clock;
+use net::outbound::{Proxy, ProxyOptions};
 use policy::glob::Glob;
 
 use crate::agent::caller::ProtectedResource;
@@ -45,8 +48,6 @@ pub(crate) fn control(
     options.labels.clone_from(&config.sidecar.labels);
     options.agents = agents_to_ask_for(&config.sidecar.agents);
     options.upstreams = config.upstream_names().map(|name| name.to_string()).collect();
-    options.staleness_write = Some(config.staleness.write);
-    options.staleness_read = Some(config.staleness.read);
     options.clock = clock.clone();
     options
 }
@@ -80,6 +81,18 @@ pub(crate) fn spool(config: &Config, clock: &Clock) -> spool::Options {
 /// The upstreams.
 pub(crate) fn upstreams(config: &Config) -> Vec<SourceSpec> {
     SourceSpec::all_of(config)
+}
+
+/// The proxy of what the configuration names.
+pub(crate) fn proxy(outbound: &Outbound) -> Option<Arc<Proxy>> {
+    let proxy = outbound.proxy.as_ref()?;
+    Some(Arc::new(Proxy::new(ProxyOptions {
+        host: proxy.host.clone(),
+        port: proxy.port,
+        login: proxy.login.pair(),
+        direct_names: outbound.direct_names(),
+        direct_networks: outbound.direct_networks(),
+    })))
 }
 
 /// Bounds of what agents send.

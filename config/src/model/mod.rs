@@ -22,7 +22,7 @@ pub use governance::{
     Approval, ApprovalChannel, Expose, FirstUse, Grants, Limits, Loop, Params, Pins, Prefix, Separator,
     Traces,
 };
-pub use network::{Credentials, Drain, Listen, Tls};
+pub use network::{Credentials, Drain, Listen, Outbound, Tls};
 pub use openapi::{OpenApiService, named_by_file, named_by_url};
 pub use operators::{OperatorRole, Operators, RoleName};
 pub use planes::{ControlPlane, Sidecar, Spool, Staleness, Sync};
@@ -49,6 +49,8 @@ section! {
         listen: Listen,
         /// TLS on every listener.
         tls: Tls,
+        /// The way of outbound requests.
+        outbound: Outbound,
         /// Who may call what.
         auth: Auth,
         /// The MCP servers whose tools are governed.

@@ -1,10 +1,11 @@
 //! Listeners, TLS, and the credentials of sidecars.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::schema::{Keys, Seconds, section};
+use crate::{NoProxy, ProxyUrl};
 
 section! {
     /// Addresses to serve on: an IP address and a port each. All are loopback by default.
@@ -50,6 +51,49 @@ fn tls_is_whole(tls: &Tls, keys: &Keys<'_, '_>) {
             keys.problem(Some("client_ca_file"), message);
         }
         _ => {}
+    }
+}
+
+section! {
+    /// Requests of the programs themselves to URLs that this file names: keys of token issuers, MCP servers by HTTP, OpenAPI
+    /// documents and services. Proxies of the environment are not used.
+    Outbound as "outbound" {
+        /// Proxy (`http://[user:password@]host[:port]`) through which they go, by tunnels (CONNECT) to addresses that were
+        /// resolved and checked here. What an agent or a document names never goes through it. May hold a password: better
+        /// set by its variable.
+        proxy: Option<ProxyUrl>,
+        /// What is reached without the proxy: hosts, each with all names below it, addresses, and networks such as
+        /// `10.0.0.0/8`. This machine always is.
+        no_proxy: Vec<NoProxy>,
+    }
+    check exceptions_need_a_proxy
+}
+
+impl Outbound {
+    /// The names that are reached without the proxy.
+    pub fn direct_names(&self) -> Vec<String> {
+        let names = self.no_proxy.iter().filter_map(|exception| match exception {
+            NoProxy::Name(name) => Some(name.clone()),
+            NoProxy::Network(..) => None,
+        });
+        names.collect()
+    }
+
+    /// The networks that are, each an address and how many of its bits count.
+    pub fn direct_networks(&self) -> Vec<(IpAddr, u8)> {
+        let networks = self.no_proxy.iter().filter_map(|exception| match exception {
+            NoProxy::Network(address, bits) => Some((*address, *bits)),
+            NoProxy::Name(_) => None,
+        });
+        networks.collect()
+    }
+}
+
+fn exceptions_need_a_proxy(outbound: &Outbound, keys: &Keys<'_, '_>) {
+    if outbound.proxy.is_none() && !outbound.no_proxy.is_empty() {
+        let message =
+            "outbound.no_proxy needs outbound.proxy too: without one everything is reached directly";
+        keys.problem(Some("no_proxy"), message.to_owned());
     }
 }
 

@@ -13,7 +13,7 @@ use tools::id::{AgentId, Namespace, UpstreamName};
 use tools::openapi::Selection;
 
 use super::{Kind, Reading, Setting};
-use crate::{RedisUrl, Secret, units};
+use crate::{NoProxy, ProxyUrl, RedisUrl, Secret, units};
 
 /// How a value may be written in YAML.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -401,6 +401,23 @@ impl Leaf for RedisUrl {
     }
 }
 
+impl Leaf for ProxyUrl {
+    type Value = Self;
+    const WRITING: Writing = Writing::Hidden;
+
+    fn phrase() -> String {
+        "the URL of a proxy".to_owned()
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string", "pattern": "^http://" })
+    }
+
+    fn parse(text: &str, _: &Path) -> Result<Self, String> {
+        text.parse::<Self>().map_err(|error| error.to_string())
+    }
+}
+
 /// Names that other rooms define: their own parser is the rule.
 macro_rules! named {
     ($($type:ty => $phrase:literal),+ $(,)?) => {$(
@@ -428,6 +445,7 @@ named! {
     Namespace => "a namespace",
     AgentId => "an agent's id",
     Glob => "a pattern with * and ?",
+    NoProxy => "a host or a network",
     Selection => "a method and a path, such as `GET *`",
     Action => "`allow`, `human_approval` or `deny`",
 }

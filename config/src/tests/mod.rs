@@ -5,5 +5,6 @@ mod load;
 mod mistakes;
 mod openapi;
 mod operators;
+mod proxy;
 mod redis;
 mod reference;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use net::clock::Clock;
-use net::outbound::{Destination, Options as OutboundOptions, Outbound, OutboundError, Url};
 use net::problem::Problem;
-use net::token::{Issuer, KeyOptions, Keys, TokenError, Verifier};
+use net::token::{Issuer, KeySource, TokenError, Verifier};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::operators::is_reserved;
 use super::role::Right;
 
 /// Values of a claim that are looked at.
@@ -19,9 +19,7 @@ const MOST_VALUES: usize = 1_000;
 #[derive(Clone, Debug)]
 pub struct IssuerOptions {
     /// Where the issuer's keys are.
-    pub jwks_url: String,
-    /// Certificate authority of that address in PEM form; without it, the public roots.
-    pub ca_cert: Option<std::path::PathBuf>,
+    pub keys: KeySource,
     /// What `iss` must be.
     pub issuer: String,
     /// What `aud` must be or hold: nothing that agents' tokens are for.
@@ -34,16 +32,10 @@ pub struct IssuerOptions {
     pub roles: Vec<(String, Right)>,
 }
 
-/// Why an identity provider cannot be used.
+/// The keys of an identity provider can never be fetched.
 #[derive(Debug, thiserror::Error)]
-pub enum IssuerError {
-    /// Its address is none.
-    #[error("auth.operators.jwks_url cannot be used: {0}")]
-    Url(String),
-    /// Nothing can be fetched.
-    #[error("auth.operators: {0}")]
-    Client(#[from] OutboundError),
-}
+#[error("auth.operators.jwks_url cannot be used: {0}")]
+pub struct IssuerError(String);
 
 /// The identity provider of operators.
 #[derive(Debug)]
@@ -70,23 +62,7 @@ impl OperatorIssuer {
         tasks: &TaskTracker,
         shutdown: &CancellationToken,
     ) -> Result<Self, IssuerError> {
-        let url: Url = options
-            .jwks_url
-            .parse()
-            .map_err(|error| IssuerError::Url(format!("{error}")))?;
-        Destination::Configured.check(&url)?;
-        let client = Outbound::new(OutboundOptions {
-            ca_file: options.ca_cert.clone(),
-            ..OutboundOptions::new(Destination::Configured)
-        })?;
-        let (keys, fetcher) = Keys::new(
-            KeyOptions {
-                url,
-                token_file: None,
-                clock: clock.clone(),
-            },
-            client,
-        );
+        let (keys, fetcher) = options.keys.clone().keys(clock).map_err(IssuerError)?;
         tasks.spawn(fetcher.run(shutdown.clone()));
         let issuer = Issuer {
             name: options.issuer.clone(),
@@ -116,6 +92,12 @@ impl OperatorIssuer {
             return Err(Problem::unauthenticated(
                 "the token's name is longer than 256 bytes or holds control characters",
             ));
+        }
+        if is_reserved(name) {
+            return Err(Problem::forbidden(format!(
+                "the token's claim {:?} is {name:?}, a name that no operator can bear here",
+                self.options.name_claim
+            )));
         }
         let rights = self.rights(claims.get(&self.options.role_claim));
         if rights.is_empty() {

@@ -1,82 +1,66 @@
 //! The client itself.
 
 use std::error::Error as StdError;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
 use url::Url;
 
 use super::destination::Destination;
+use super::dial::{Dialer, Options};
 use super::error::OutboundError;
 use super::request::{OutboundAnswer, OutboundRequest, Redirects};
-use super::resolver::{Guarded, Resolver, SystemResolver};
 
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections to one origin that are kept without use.
 const MAX_IDLE: usize = 64;
-
-/// How a client is set up.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Who named the URLs that it will be given.
-    pub destination: Destination,
-    /// The certificate authority to trust instead of the public roots.
-    pub ca_file: Option<PathBuf>,
-    /// Looks up names.
-    pub resolver: Arc<dyn Resolver>,
-    /// How long a connection may take to be made.
-    pub connect_patience: Duration,
-}
-
-impl Options {
-    /// The public roots and the operating system's resolver.
-    pub fn new(destination: Destination) -> Self {
-        Self {
-            destination,
-            ca_file: None,
-            resolver: Arc::new(SystemResolver),
-            connect_patience: CONNECT_PATIENCE,
-        }
-    }
-}
+/// How long they are kept.
+const IDLE: Duration = Duration::from_secs(90);
+const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
 /// A client for URLs that were named by one kind of people. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    destination: Destination,
-    http: reqwest::Client,
+    dialer: Dialer,
+    connections: Arc<ArcSwap<Connections>>,
+}
+
+/// Connections that were made with one trust: none of them outlives it.
+#[derive(Debug)]
+struct Connections {
+    trusted: Arc<ClientConfig>,
+    http: Client<Dialer, Full<Bytes>>,
+}
+
+impl Connections {
+    fn new(dialer: &Dialer, trusted: Arc<ClientConfig>) -> Self {
+        let http = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .build(dialer.clone());
+        Self { trusted, http }
+    }
 }
 
 impl Outbound {
-    /// A client. Reads the file of the certificate authority, if there is one.
+    /// A client.
     ///
     /// # Errors
-    /// When that file cannot be used.
+    /// When TLS cannot be set up.
     pub fn new(options: Options) -> Result<Self, OutboundError> {
-        let tls = crate::tls::client_config(options.ca_file.as_deref())
-            .map_err(|error| OutboundError::Setup(error.to_string()))?;
-        let guarded = Guarded {
-            destination: options.destination,
-            resolver: options.resolver,
-        };
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(guarded)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .referer(false)
-            .tcp_nodelay(true)
-            .connect_timeout(options.connect_patience)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .user_agent(concat!("toolgate/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| OutboundError::Setup(error.to_string()))?;
+        let dialer = Dialer::new(options)?;
+        let connections = Connections::new(&dialer, dialer.trusted_so_far());
         Ok(Self {
-            destination: options.destination,
-            http,
+            connections: Arc::new(ArcSwap::from_pointee(connections)),
+            dialer,
         })
     }
 
@@ -103,19 +87,19 @@ impl Outbound {
             bounds,
         } = request;
         let is_safe = method == Method::GET || method == Method::HEAD;
+        headers
+            .entry(header::USER_AGENT)
+            .or_insert(HeaderValue::from_static(USER_AGENT));
+        headers
+            .entry(header::ACCEPT)
+            .or_insert(HeaderValue::from_static("*/*"));
         let (limit, anywhere) = match redirects {
             Redirects::Return => (0, false),
             Redirects::SameOrigin(limit) => (limit, false),
             Redirects::Anywhere(limit) => (limit, true),
         };
         for _ in 0..=limit {
-            self.destination.check(&url)?;
-            let sent = self
-                .http
-                .request(method.clone(), url.clone())
-                .headers(headers.clone())
-                .body(body.clone());
-            let answer = sent.send().await.map_err(|error| failed(&url, error))?;
+            let answer = self.ask(&method, &url, &headers, &body).await?;
             if !is_redirect(answer.status()) || !is_safe || redirects == Redirects::Return {
                 return whole(answer, url, bounds.body_bytes).await;
             }
@@ -127,6 +111,46 @@ impl Outbound {
             url = next;
         }
         Err(too_many(&url, limit))
+    }
+}
+
+impl Outbound {
+    async fn ask(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<http::Response<Incoming>, OutboundError> {
+        self.destination().check(url)?;
+        let mut bare = url.clone();
+        bare.set_fragment(None);
+        let mut request = http::Request::new(Full::new(body.clone()));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = http::Uri::try_from(bare.as_str())
+            .map_err(|_| OutboundError::Url("it holds characters that HTTP does not allow"))?;
+        *request.headers_mut() = headers.clone();
+        let http = self.connections().await;
+        http.http
+            .request(request)
+            .await
+            .map_err(|error| failed(url, &error))
+    }
+
+    /// The connections of what is trusted now.
+    async fn connections(&self) -> Arc<Connections> {
+        let connections = self.connections.load_full();
+        let trusted = self.dialer.trusted().await;
+        if Arc::ptr_eq(&connections.trusted, &trusted) {
+            return connections;
+        }
+        let renewed = Arc::new(Connections::new(&self.dialer, trusted));
+        self.connections.store(Arc::clone(&renewed));
+        renewed
+    }
+
+    fn destination(&self) -> Destination {
+        self.dialer.destination()
     }
 }
 
@@ -170,7 +194,7 @@ fn check_leaving(from: &Url, to: &Url, anywhere: bool) -> Result<(), OutboundErr
 }
 
 async fn whole(
-    mut answer: reqwest::Response,
+    answer: http::Response<Incoming>,
     url: Url,
     limit: usize,
 ) -> Result<OutboundAnswer, OutboundError> {
@@ -178,21 +202,24 @@ async fn whole(
         host: shown(&url),
         limit,
     };
-    let declared = answer.content_length().unwrap_or(0);
-    if usize::try_from(declared).unwrap_or(usize::MAX) > limit {
+    let (head, mut incoming) = answer.into_parts();
+    if usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX) > limit {
         return Err(too_large());
     }
-    let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
     let mut body = BytesMut::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| failed(&url, error))? {
+    while let Some(frame) = incoming.frame().await {
+        // Trailers are nobody's business.
+        let Ok(chunk) = frame.map_err(|error| failed(&url, &error))?.into_data() else {
+            continue;
+        };
         if body.len().saturating_add(chunk.len()) > limit {
             return Err(too_large());
         }
         body.extend_from_slice(&chunk);
     }
     Ok(OutboundAnswer {
-        status,
-        headers,
+        status: head.status,
+        headers: head.headers,
         body: Bytes::from(body),
         url,
     })
@@ -208,9 +235,8 @@ fn shown(url: &Url) -> String {
 }
 
 /// The guard's own refusal where that is the cause, else the innermost cause's words.
-fn failed(url: &Url, error: reqwest::Error) -> OutboundError {
-    let error = error.without_url();
-    let mut cause: &(dyn StdError + 'static) = &error;
+fn failed(url: &Url, error: &(dyn StdError + 'static)) -> OutboundError {
+    let mut cause = error;
     loop {
         if let Some(refusal) = cause.downcast_ref::<OutboundError>() {
             return refusal.clone();

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 
 use super::destination::Destination;
 use super::error::OutboundError;
@@ -66,26 +65,4 @@ pub async fn checked_addresses(
         .into_iter()
         .map(|address| SocketAddr::new(address, port))
         .collect())
-}
-
-/// What the HTTP client resolves names by: it connects to what was checked, and to nothing else.
-#[derive(Debug, Clone)]
-pub(super) struct Guarded {
-    pub(super) destination: Destination,
-    pub(super) resolver: Arc<dyn Resolver>,
-}
-
-impl reqwest::dns::Resolve for Guarded {
-    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let Self {
-            destination,
-            resolver,
-        } = self.clone();
-        Box::pin(async move {
-            // Port 0 stands for the URL's own.
-            let addresses = checked_addresses(destination, resolver.as_ref(), name.as_str(), 0).await?;
-            let addresses: reqwest::dns::Addrs = Box::new(addresses.into_iter());
-            Ok(addresses)
-        })
-    }
 }

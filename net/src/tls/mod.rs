@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 
-pub use client::{client_config, client_config_with_identity};
+pub use client::{ClientTls, client_config, client_config_with_identity};
 pub use names::{NameError, holder};
 #[cfg(any(test, feature = "test-certificates"))]
 pub use self_signed::{TestCertificates, self_signed, self_signed_between};

@@ -1,12 +1,13 @@
 //! An issuer's keys, as a configuration names them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use url::Url;
 
 use super::keys::{Fetcher, KeyOptions, Keys};
 use crate::clock::Clock;
-use crate::outbound::{Destination, Options, Outbound, OutboundError};
+use crate::outbound::{Destination, Options, Outbound, OutboundError, Proxy};
 
 /// The API server's key set, as pods reach it.
 const CLUSTER_KEYS: &str = "https://kubernetes.default.svc/openid/v1/jwks";
@@ -23,6 +24,8 @@ pub struct KeySource {
     pub ca_file: Option<PathBuf>,
     /// File with a bearer token to show there.
     pub token_file: Option<PathBuf>,
+    /// The proxy on the way there.
+    pub proxy: Option<Arc<Proxy>>,
 }
 
 impl KeySource {
@@ -32,6 +35,8 @@ impl KeySource {
             url: CLUSTER_KEYS.to_owned(),
             ca_file: Some(CLUSTER_CA.into()),
             token_file: Some(CLUSTER_TOKEN.into()),
+            // Every pod reaches it.
+            proxy: None,
         }
     }
 
@@ -49,11 +54,11 @@ impl KeySource {
                 "the keys of a token issuer are fetched without TLS: who can change that answer can be anybody"
             );
         }
-        let client = Outbound::new(Options {
-            ca_file: self.ca_file,
-            ..Options::new(Destination::Configured)
-        })
-        .map_err(refused)?;
+        let mut connecting = Options::new(Destination::Configured)
+            .trusting(self.ca_file.as_deref())
+            .map_err(refused)?;
+        connecting.proxy = self.proxy;
+        let client = Outbound::new(connecting).map_err(refused)?;
         let options = KeyOptions {
             url,
             token_file: self.token_file,

@@ -4,16 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use net::outbound::{Destination, Dialer, Options, OutboundError, Scheme, Url};
+use net::tls::ClientTls;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use super::{Link, StartError};
 
 /// The largest message taken: full snapshots are one message.
 pub(super) const MAX_MESSAGE: usize = 256 * 1024 * 1024;
+/// How long a connection may take to be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long a call that waits for an agent's answer may take.
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -52,7 +58,8 @@ impl Interceptor for Attach {
     }
 }
 
-/// Makes the channel; a network one connects at its first use and again whenever it is cut.
+/// Makes the channel; a network one connects at its first use and again whenever it is cut. The authority's file is looked at each
+/// time, so that certificates can be replaced while sidecars run.
 pub(super) fn channel(link: &Link) -> Result<Channel, StartError> {
     let (url, ca_file) = match link {
         Link::Channel(channel) => return Ok(channel.clone()),
@@ -62,27 +69,39 @@ pub(super) fn channel(link: &Link) -> Result<Channel, StartError> {
         url: url.clone(),
         reason,
     };
-    let mut endpoint = Endpoint::from_shared(url.clone())
+    let target: Url = url.parse().map_err(|_| unusable("it is not a URL".to_owned()))?;
+    let refused = |error: OutboundError| unusable(error.to_string());
+    Destination::Configured.check(&target).map_err(refused)?;
+    let host = target.host_str().unwrap_or_default().to_owned();
+    let port = target.port_or_known_default().unwrap_or_default();
+    let scheme = match target.scheme() {
+        "https" => Scheme::Tls,
+        _ => Scheme::Plain,
+    };
+    if scheme == Scheme::Plain {
+        tracing::warn!(url, "the link to the control plane is not encrypted");
+    }
+    let tls =
+        ClientTls::speaking(ca_file.as_deref(), &[b"h2"]).map_err(|error| unusable(error.to_string()))?;
+    let dialer = Dialer::new(Options {
+        tls: Some(Arc::new(tls)),
+        connect_patience: CONNECT_LIMIT,
+        ..Options::new(Destination::Configured)
+    })
+    .map_err(refused)?;
+    let origin = Uri::try_from(url.as_str()).map_err(|error| unusable(error.to_string()))?;
+    // What is dialled is encrypted already where the URL says so: seen from here it is plain.
+    let endpoint = Endpoint::from_shared(format!("http://{host}:{port}"))
         .map_err(|error| unusable(error.to_string()))?
-        .connect_timeout(Duration::from_secs(5))
-        .tcp_nodelay(true)
+        .origin(origin)
         .http2_keep_alive_interval(Duration::from_secs(10))
         .keep_alive_timeout(Duration::from_secs(5))
         .keep_alive_while_idle(true);
-    if url.starts_with("https://") {
-        let mut tls = ClientTlsConfig::new();
-        if let Some(path) = ca_file {
-            let pem =
-                std::fs::read(path).map_err(|error| unusable(format!("{}: {error}", path.display())))?;
-            tls = tls.ca_certificate(Certificate::from_pem(pem));
-        }
-        endpoint = endpoint
-            .tls_config(tls)
-            .map_err(|error| unusable(error.to_string()))?;
-    } else {
-        tracing::warn!(url, "the link to the control plane is not encrypted");
-    }
-    Ok(endpoint.connect_lazy())
+    let dial = tower::service_fn(move |_: Uri| {
+        let (dialer, host) = (dialer.clone(), host.clone());
+        async move { dialer.connect(scheme, &host, port).await.map(TokioIo::new) }
+    });
+    Ok(endpoint.connect_with_connector_lazy(dial))
 }
 
 /// Whether trying again cannot help until configuration changes.

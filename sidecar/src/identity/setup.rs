@@ -1,7 +1,10 @@
 //! From the configuration to what proves who calls.
 
+use std::sync::Arc;
+
 use config::model::{Auth, Jwt, ServiceAccounts};
 use net::clock::Clock;
+use net::outbound::Proxy;
 use net::token::{Fetcher, Issuer, KeySource, Verifier};
 
 use super::{Identities, Naming, Proofs};
@@ -26,11 +29,17 @@ impl Identities {
     ///
     /// # Errors
     /// When the keys of a configured issuer can never be fetched.
-    pub fn configured(self, auth: &Auth, clock: &Clock) -> Result<(Self, Vec<Fetcher>), SetupError> {
-        let jwt = auth.jwt.as_ref().map(|jwt| provider(jwt, clock)).transpose()?;
+    pub fn configured(
+        self,
+        auth: &Auth,
+        proxy: Option<&Arc<Proxy>>,
+        clock: &Clock,
+    ) -> Result<(Self, Vec<Fetcher>), SetupError> {
+        let jwt = auth.jwt.as_ref();
+        let jwt = jwt.map(|jwt| provider(jwt, proxy.cloned(), clock)).transpose()?;
         let cluster = auth.service_accounts.as_ref();
         let cluster = cluster
-            .map(|cluster| service_accounts(cluster, clock))
+            .map(|cluster| service_accounts(cluster, proxy.cloned(), clock))
             .transpose()?;
         let (mut issuers, mut namings, mut fetchers) = (Vec::new(), Vec::new(), Vec::new());
         for source in jwt.into_iter().chain(cluster) {
@@ -49,11 +58,12 @@ impl Identities {
     }
 }
 
-fn provider(jwt: &Jwt, clock: &Clock) -> Result<Source, SetupError> {
+fn provider(jwt: &Jwt, proxy: Option<Arc<Proxy>>, clock: &Clock) -> Result<Source, SetupError> {
     let source = KeySource {
         url: jwt.jwks_url.clone(),
         ca_file: jwt.ca_cert.clone(),
         token_file: None,
+        proxy,
     };
     let (keys, fetcher) = source.keys(clock).map_err(|problem| SetupError {
         section: "auth.jwt",
@@ -73,12 +83,17 @@ fn provider(jwt: &Jwt, clock: &Clock) -> Result<Source, SetupError> {
     })
 }
 
-fn service_accounts(cluster: &ServiceAccounts, clock: &Clock) -> Result<Source, SetupError> {
+fn service_accounts(
+    cluster: &ServiceAccounts,
+    proxy: Option<Arc<Proxy>>,
+    clock: &Clock,
+) -> Result<Source, SetupError> {
     let source = match &cluster.jwks_url {
         Some(url) => KeySource {
             url: url.clone(),
             ca_file: cluster.ca_cert.clone(),
             token_file: cluster.token_file.clone(),
+            proxy,
         },
         None => KeySource::cluster(),
     };

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::Transport;
+use net::outbound::Proxy;
+use net::tls::ClientTls;
 
 use super::Asks;
 use super::cli::CliSpec;
@@ -27,18 +29,17 @@ impl SourceSpec {
     /// All that a configuration names, in its order.
     #[must_use]
     pub fn all_of(config: &config::Config) -> Vec<Self> {
+        let proxy = crate::settings::proxy(&config.outbound);
         let message_bytes = config.limits.message_bytes;
         let documents = config.documents_dir();
         let servers = config.mcp_servers.iter();
         let services = config.openapi.iter().enumerate();
         let programs = config.cli_tools.iter();
         servers
-            .map(|server| UpstreamSpec::of(server, message_bytes).into())
-            .chain(
-                services.map(|(place, service)| {
-                    OpenApiSpec::of(service, place, &documents, message_bytes).into()
-                }),
-            )
+            .map(|server| UpstreamSpec::of(server, message_bytes, proxy.as_ref()).into())
+            .chain(services.map(|(place, service)| {
+                OpenApiSpec::of(service, place, &documents, message_bytes, proxy.as_ref()).into()
+            }))
             .chain(programs.map(|tool| Self::Cli(CliSpec::of(tool))))
             .collect()
     }
@@ -88,7 +89,7 @@ pub struct UpstreamSpec {
 impl UpstreamSpec {
     /// What the configuration says about a server. Its headers have their variables replaced already.
     #[must_use]
-    pub fn of(server: &config::model::McpServer, message_bytes: usize) -> Self {
+    pub fn of(server: &config::model::McpServer, message_bytes: usize, proxy: Option<&Arc<Proxy>>) -> Self {
         let exposed = |pairs: &BTreeMap<String, config::Secret>| {
             pairs
                 .iter()
@@ -98,6 +99,7 @@ impl UpstreamSpec {
         let http = || HttpSpec {
             url: server.url.clone().unwrap_or_default(),
             headers: exposed(&server.headers),
+            proxy: proxy.cloned(),
             tls: None,
         };
         let transport = match server.transport {
@@ -183,8 +185,10 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers sent with every request, variables in them already replaced.
     pub headers: Vec<(String, String)>,
-    /// How TLS is done; `None` trusts the public certificate authorities.
-    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// The proxy on the way there.
+    pub proxy: Option<Arc<Proxy>>,
+    /// What is trusted; `None`: the public certificate authorities.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 /// Bounds of an upstream's messages and calls.
@@ -242,7 +246,7 @@ pub enum SpecError {
 /// How TLS is done is no part of the configuration, and is not compared.
 impl PartialEq for HttpSpec {
     fn eq(&self, other: &Self) -> bool {
-        self.url == other.url && self.headers == other.headers
+        self.url == other.url && self.headers == other.headers && self.proxy == other.proxy
     }
 }
 

@@ -271,7 +271,7 @@ async fn an_upstream_is_reached_over_tls_when_its_certificate_is_trusted() {
     let TransportSpec::StreamableHttp(spec) = &mut trusting.transport else {
         panic!("{trusting:?}");
     };
-    spec.tls = Some(Arc::new(net::tls::client_config(Some(&authority)).unwrap()));
+    spec.tls = Some(Arc::new(net::tls::ClientTls::load(Some(&authority)).unwrap()));
     let (_upstreams, upstream) = connected(trusting).await;
     upstream.call(request("echo", "{}")).await.unwrap();
 

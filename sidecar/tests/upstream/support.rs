@@ -61,6 +61,7 @@ pub fn http(url: &str) -> UpstreamSpec {
     spec(TransportSpec::StreamableHttp(HttpSpec {
         url: url.to_owned(),
         headers,
+        proxy: None,
         tls: None,
     }))
 }

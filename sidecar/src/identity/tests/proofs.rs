@@ -39,7 +39,9 @@ impl Rig {
              service_accounts: {{jwks_url: '{url}', issuer: '{CLUSTER}'}}\n{more}"
         );
         let config = config::Config::parse("c.yaml", &yaml, &config::Environment::default()).unwrap();
-        let (identities, fetchers) = identities.configured(&config.auth, &Clock::manual()).unwrap();
+        let (identities, fetchers) = identities
+            .configured(&config.auth, None, &Clock::manual())
+            .unwrap();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         for fetcher in fetchers {
             tasks.spawn(fetcher.run(stop.clone()));
@@ -166,7 +168,7 @@ async fn a_plain_name_beside_tokens_is_taken_where_every_issuer_allows_it() {
     );
     let config = config::Config::parse("c.yaml", &yaml, &config::Environment::default()).unwrap();
     let (identities, _) = Identities::new(None, true)
-        .configured(&config.auth, &Clock::manual())
+        .configured(&config.auth, None, &Clock::manual())
         .unwrap();
     let identity = resolve(&identities, &["Bearer agent:billing"]).await.unwrap();
     assert_eq!(identity.strength, Strength::Asserted);
@@ -238,7 +240,7 @@ async fn before_the_first_keys_nobody_can_be_judged() {
     let yaml = "auth: {jwt: {jwks_url: 'http://127.0.0.1:9/', issuer: i, audience: a}}";
     let config = config::Config::parse("c.yaml", yaml, &config::Environment::default()).unwrap();
     let (identities, fetchers) = Identities::new(None, true)
-        .configured(&config.auth, &Clock::manual())
+        .configured(&config.auth, None, &Clock::manual())
         .unwrap();
     drop(fetchers);
     let token = SigningKey::p256("k").token(&json!({"iss": "i", "aud": "a", "exp": NOW + 60, "sub": "x"}));
@@ -260,7 +262,7 @@ fn a_key_set_at_an_address_that_no_request_may_reach_is_an_error_at_the_start() 
         let yaml = format!("auth: {{jwt: {{jwks_url: '{url}', issuer: i, audience: a}}}}");
         let config = config::Config::parse("c.yaml", &yaml, &config::Environment::default()).unwrap();
         let refused = Identities::new(None, false)
-            .configured(&config.auth, &Clock::manual())
+            .configured(&config.auth, None, &Clock::manual())
             .unwrap_err();
         assert!(
             refused

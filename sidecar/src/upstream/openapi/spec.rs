@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
+use net::outbound::Proxy;
 use tools::openapi::Selection;
 
 use crate::upstream::retry::RetryPolicy;
@@ -28,6 +29,8 @@ pub struct OpenApiSpec {
     pub headers: Vec<(String, String)>,
     /// The operations that become tools; empty: all.
     pub include: Vec<Selection>,
+    /// The proxy on the way to the document and the service.
+    pub proxy: Option<Arc<Proxy>>,
     /// The longest call.
     pub timeout: Duration,
     /// The folder of the last good document; without one none is kept.
@@ -55,6 +58,7 @@ impl OpenApiSpec {
         place: usize,
         keep_in: &Path,
         message_bytes: usize,
+        proxy: Option<&Arc<Proxy>>,
     ) -> Self {
         let document = match (&service.url, &service.file) {
             (_, Some(file)) => DocumentPlace::File(file.clone()),
@@ -72,6 +76,7 @@ impl OpenApiSpec {
                 .map(|(name, value)| (name.clone(), value.expose().to_owned()))
                 .collect(),
             include: service.include.clone(),
+            proxy: proxy.cloned(),
             timeout: service.timeout,
             keep_in: Some(keep_in.to_owned()),
             limits: UpstreamLimits {
@@ -104,6 +109,7 @@ impl OpenApiSpec {
             backend_url: Some("http://localhost".to_owned()),
             headers: Vec::new(),
             include: Vec::new(),
+            proxy: None,
             timeout: Duration::from_secs(30),
             keep_in: None,
             limits: UpstreamLimits::default(),

@@ -41,7 +41,11 @@ pub(super) async fn run(upstream: Arc<OpenApiUpstream>) {
 
 fn sender(spec: &OpenApiSpec) -> Result<Sender, String> {
     let headers = spec.header_map().map_err(|error| error.to_string())?;
-    let http = Outbound::new(Options::new(Destination::Configured)).map_err(|error| error.to_string())?;
+    let http = Outbound::new(Options {
+        proxy: spec.proxy.clone(),
+        ..Options::new(Destination::Configured)
+    })
+    .map_err(|error| error.to_string())?;
     Ok(Sender { http, headers })
 }
 

@@ -26,6 +26,7 @@ fn spec(name: &str, document: DocumentPlace) -> OpenApiSpec {
         backend_url: None,
         headers: vec![("X-Key".to_owned(), "hunter2".to_owned())],
         include: Vec::new(),
+        proxy: None,
         timeout: Duration::from_secs(20),
         keep_in: None,
         limits: UpstreamLimits::default(),

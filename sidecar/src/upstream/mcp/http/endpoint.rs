@@ -1,38 +1,24 @@
 //! Where an HTTP upstream is, and how it is connected to.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use http::header::{HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri};
-use net::outbound::{Destination, SystemResolver, Url, checked_addresses};
+use net::outbound::{Destination, Dialed, Dialer, Options, OutboundError, Scheme, Url};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 use crate::upstream::mcp::failure::Failure;
 use crate::upstream::{HttpSpec, SpecError};
-
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where an HTTP upstream is, and how it is connected to.
 #[derive(Clone)]
 pub(in super::super) struct Endpoint {
     scheme: Scheme,
+    dialer: Dialer,
     host: String,
     port: u16,
     pub(super) target: PathAndQuery,
     /// What every request carries: `Host` and the configured headers.
     pub(super) headers: HeaderMap,
-}
-
-#[derive(Clone)]
-enum Scheme {
-    Plain,
-    Tls(TlsConnector, ServerName<'static>),
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -41,10 +27,6 @@ impl std::fmt::Debug for Endpoint {
         write!(f, "Endpoint({}:{}{})", self.host, self.port, self.target)
     }
 }
-
-/// A byte stream to an upstream.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Endpoint {
     /// Reads the URL and the headers.
@@ -70,18 +52,17 @@ impl Endpoint {
         let (scheme, default_port) = match uri.scheme_str() {
             Some("http") => (Scheme::Plain, 80),
             Some("https") => {
-                let name =
-                    ServerName::try_from(host.clone()).map_err(|_| unusable("its host is not a name"))?;
-                let config = match &spec.tls {
-                    Some(config) => Arc::clone(config),
-                    None => {
-                        Arc::new(net::tls::client_config(None).map_err(|error| unusable(&error.to_string()))?)
-                    }
-                };
-                (Scheme::Tls(TlsConnector::from(config), name), 443)
+                ServerName::try_from(host.as_str()).map_err(|_| unusable("its host is not a name"))?;
+                (Scheme::Tls, 443)
             }
             Some(_) | None => return Err(unusable("it must begin with http:// or https://")),
         };
+        let dialer = Dialer::new(Options {
+            tls: spec.tls.clone(),
+            proxy: spec.proxy.clone(),
+            ..Options::new(Destination::Configured)
+        })
+        .map_err(|error| unusable(&error.to_string()))?;
         let mut headers = configured(&spec.headers)?;
         let host_header =
             HeaderValue::from_str(authority.as_str()).map_err(|_| unusable("its host is not a name"))?;
@@ -94,6 +75,7 @@ impl Endpoint {
             )));
         Ok(Self {
             scheme,
+            dialer,
             port: authority.port_u16().unwrap_or(default_port),
             host,
             target: uri
@@ -104,33 +86,19 @@ impl Endpoint {
         })
     }
 
-    /// Opens a connection.
-    pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, Failure> {
-        match timeout(CONNECT_PATIENCE, self.open()).await {
-            Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(error)) => Err(Failure::Unreachable(format!(
-                "cannot connect to {}:{}: {error}",
+    /// Opens a connection: metadata services and the link are never reached.
+    pub(super) async fn connect(&self) -> Result<Dialed, Failure> {
+        let connected = self.dialer.connect(self.scheme, &self.host, self.port).await;
+        connected.map_err(|error| {
+            let problem = match error {
+                OutboundError::Failed { problem, .. } => problem,
+                other => other.to_string(),
+            };
+            Failure::Unreachable(format!(
+                "cannot connect to {}:{}: {problem}",
                 self.host, self.port
-            ))),
-            Err(_) => Err(Failure::Unreachable(format!(
-                "cannot connect to {}:{} within {CONNECT_PATIENCE:?}",
-                self.host, self.port
-            ))),
-        }
-    }
-
-    async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
-        // Looked up once, and what was checked is connected to: metadata services and the link are never reached.
-        let resolver = SystemResolver;
-        let addresses = checked_addresses(Destination::Configured, &resolver, &self.host, self.port)
-            .await
-            .map_err(std::io::Error::other)?;
-        let stream = TcpStream::connect(addresses.as_slice()).await?;
-        stream.set_nodelay(true)?;
-        match &self.scheme {
-            Scheme::Plain => Ok(Box::new(stream)),
-            Scheme::Tls(connector, name) => Ok(Box::new(connector.connect(name.clone(), stream).await?)),
-        }
+            ))
+        })
     }
 
     /// Where a `Location` leads; none when that is another origin.
@@ -152,7 +120,7 @@ impl Endpoint {
         let uri: Uri = reference.parse().ok().filter(|_| !rest.is_empty())?;
         let (scheme, default_port) = match self.scheme {
             Scheme::Plain => ("http", 80),
-            Scheme::Tls(..) => ("https", 443),
+            Scheme::Tls => ("https", 443),
         };
         let authority = uri.authority()?;
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');

@@ -1,3 +1,5 @@
+mod ways;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::*;
 use crate::serve::{Limits, serve};
+use crate::tls::ServerTls;
 
 /// A server on loopback that counts its requests.
 struct Server {
@@ -27,6 +30,10 @@ struct Server {
 
 impl Server {
     async fn start(router: Router) -> Self {
+        Self::start_with(router, None).await
+    }
+
+    async fn start_with(router: Router, tls: Option<ServerTls>) -> Self {
         let listener = crate::listen::bind("127.0.0.1:0".parse().unwrap(), "port")
             .await
             .unwrap();
@@ -40,7 +47,8 @@ impl Server {
             },
         ));
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        tasks.spawn(serve(listener, None, router, Limits::default(), shutdown.clone()));
+        let tls = tls.map(Arc::new);
+        tasks.spawn(serve(listener, tls, router, Limits::default(), shutdown.clone()));
         tasks.close();
         Self {
             address,
