@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::Approvals;
 use crate::auth::{Accounts, AdminToken, OperatorIssuer, Sidecars};
 use crate::documents::Directory;
+use crate::grpc::Refusals;
 use crate::keys::KeyRing;
 use crate::metrics::Metrics;
 use crate::quotas::Windows;
@@ -99,6 +100,8 @@ pub struct Core {
     pub issuer: Option<OperatorIssuer>,
     /// The service accounts that enrol sidecars.
     pub accounts: Option<Accounts>,
+    /// Enrolments that were refused, on their way to the record.
+    pub(crate) refusals: Refusals,
     /// Any caller from this machine is an operator.
     pub loopback_operators: bool,
     /// Names under which this server is called, for callers that a browser could stand behind.

@@ -23,6 +23,8 @@ pub struct Metrics {
     pub delta_bytes: Counter,
     /// Lots of calls per minute that sidecars asked for.
     pub quota_leases: Counter,
+    /// Enrolments of sidecars that were refused.
+    pub enrolments_refused: Counter,
     /// Whether limits are counted in Redis at the moment.
     pub redis_up: Gauge,
     /// Milliseconds since the last successful read of the primary began.
@@ -48,6 +50,7 @@ impl Default for Metrics {
             full_snapshots: Counter::default(),
             delta_bytes: Counter::default(),
             quota_leases: Counter::default(),
+            enrolments_refused: Counter::default(),
             redis_up: Gauge::default(),
             read_age: Gauge::default(),
             generation: Gauge::default(),
@@ -83,6 +86,11 @@ impl Metrics {
             "quota_leases",
             "Lots of calls per minute that sidecars asked for",
             self.quota_leases.clone(),
+        );
+        registry.register(
+            "sidecar_enrolments_refused",
+            "Enrolments of sidecars that were refused",
+            self.enrolments_refused.clone(),
         );
         registry.register(
             "redis_up",

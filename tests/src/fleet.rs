@@ -71,6 +71,8 @@ pub struct SidecarOptions {
     pub namespace: String,
     /// Agents of its join token.
     pub agents: Vec<String>,
+    /// The projected token of its pod, by which it enrols instead of a join token.
+    pub pod_token: Option<String>,
     /// Which control plane it talks to.
     pub plane: usize,
     /// Another address of it, such as that of a [`crate::meter::Meter`].
@@ -89,6 +91,7 @@ impl SidecarOptions {
             name: name.to_owned(),
             namespace: "default".to_owned(),
             agents: vec!["*".to_owned()],
+            pod_token: None,
             plane: 0,
             control_url: None,
             extra: String::new(),
@@ -213,11 +216,6 @@ impl Fleet {
         .await;
     }
 
-    /// Points every control plane that is started from now on at another database.
-    pub fn use_database(&mut self, url: &str) {
-        self.database = Some(url.to_owned());
-    }
-
     /// The operator at the first control plane.
     #[must_use]
     pub fn operator(&self) -> Operator {
@@ -252,9 +250,22 @@ impl Fleet {
 
     /// Starts a sidecar with one upstream, `fixture`, and waits until it serves the fixture's tools.
     pub async fn sidecar(&self, options: &SidecarOptions) -> Sidecar {
+        let sidecar = self.start_sidecar(options).await;
+        sidecar.ready().await;
+        sidecar
+    }
+
+    /// As [`Fleet::sidecar`], for one that may well be refused: waits for nothing.
+    pub async fn start_sidecar(&self, options: &SidecarOptions) -> Sidecar {
         let folder = self.folder.path().join(&options.name);
         std::fs::create_dir_all(&folder).unwrap();
-        let token = self.join_token(&options.namespace, &options.agents).await;
+        let (token, token_key) = match &options.pod_token {
+            Some(token) => (token.clone(), "service_account_file"),
+            None => (
+                self.join_token(&options.namespace, &options.agents).await,
+                "token_file",
+            ),
+        };
         std::fs::write(folder.join("token"), token).unwrap();
         let port = free_port();
         let control_url = options
@@ -262,7 +273,7 @@ impl Fleet {
             .clone()
             .unwrap_or_else(|| self.grpc_url(options.plane));
         let mut yaml = format!(
-            "listen:\n  agent: 127.0.0.1:{port}\ncontrol_plane:\n  url: {control_url}\n  ca_cert: {ca}\n  token_file: {folder}/token\n\
+            "listen:\n  agent: 127.0.0.1:{port}\ncontrol_plane:\n  url: {control_url}\n  ca_cert: {ca}\n  {token_key}: {folder}/token\n\
              sidecar:\n  name: {name}\nspool:\n  dir: {folder}/spool\ndata_dir: {folder}\ndrain:\n  seconds: 2\n",
             ca = self.ca_file.display(),
             folder = folder.display(),
@@ -281,15 +292,41 @@ impl Fleet {
         let file = folder.join("sidecar.yaml");
         std::fs::write(&file, yaml).unwrap();
         let process = spawn_sidecar(&folder, &options.environment);
-        let sidecar = Sidecar {
+        Sidecar {
             process,
             url: format!("http://127.0.0.1:{port}"),
             folder,
             ca_file: self.ca_file.clone(),
             agent: options.agents[0].replace(['*', '?'], "x"),
-        };
-        sidecar.ready().await;
-        sidecar
+        }
+    }
+
+    /// What the database holds.
+    #[must_use]
+    pub fn dump(&self) -> Vec<u8> {
+        let cluster = self.cluster.as_ref().expect("a fleet on Postgres");
+        cluster.tool("pg_dump", &["toolgate"]).unwrap()
+    }
+
+    /// Kills the control planes and starts them on another database server, which holds what a dump says.
+    pub async fn restore(&mut self, dump: &[u8]) {
+        use std::os::unix::fs::PermissionsExt;
+        for plane in &mut self.planes {
+            plane.process.kill();
+        }
+        drop(self.cluster.take());
+        let restored = Cluster::start().unwrap();
+        self.database = Some(restored.database("toolgate").unwrap());
+        let file = self.folder.path().join("dump.sql");
+        std::fs::write(&file, dump).unwrap();
+        std::fs::set_permissions(self.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let file = file.display().to_string();
+        let arguments = ["-q", "-d", "toolgate", "-v", "ON_ERROR_STOP=1", "-f", &file];
+        restored.tool("psql", &arguments).unwrap();
+        self.cluster = Some(restored);
+        for index in 0..self.planes.len() {
+            self.restart_plane(index).await;
+        }
     }
 }
 

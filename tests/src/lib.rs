@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod fleet;
+pub mod kubernetes;
 pub mod ledger;
 pub mod meter;
 pub mod mischief;

@@ -14,8 +14,8 @@ use proto::v1::{
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tonic::Request;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Request, Status};
 
 /// Heartbeats and renewals: both well within the 3 seconds that credentials live.
 const BEAT: Duration = Duration::from_secs(1);
@@ -43,25 +43,9 @@ pub struct Simulated {
 impl Simulated {
     /// Enrols with a join token and watches until it is dropped; returns once it has acknowledged its first snapshot.
     pub async fn join(url: &str, ca_file: &Path, token: &str, name: &str) -> Self {
-        let tls = ClientTlsConfig::new()
-            .ca_certificate(Certificate::from_pem(std::fs::read(ca_file).unwrap()))
-            .domain_name("localhost");
-        let endpoint = Endpoint::from_shared(url.to_owned()).unwrap();
-        let endpoint = endpoint.tcp_nodelay(true).tls_config(tls).unwrap();
-        let channel = endpoint.connect().await.unwrap();
-        let request = EnrolRequest {
-            proof: Some(Proof::JoinToken(token.to_owned())),
-            info: Some(SidecarInfo {
-                name: name.to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                min_contract: proto::MIN_CONTRACT,
-                max_contract: proto::MAX_CONTRACT,
-                agents: vec!["*".to_owned()],
-                ..SidecarInfo::default()
-            }),
-        };
-        let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await;
-        let enrolled = enrolled.unwrap().into_inner();
+        let channel = connect(url, ca_file).await;
+        let proof = Proof::JoinToken(token.to_owned());
+        let enrolled = enrol(channel.clone(), proof, name).await.unwrap();
         let id = enrolled.sidecar_id.clone();
         let (told, mut received) = watch::channel(Received::default());
         let mut tasks = JoinSet::new();
@@ -83,6 +67,33 @@ impl Simulated {
     pub fn received(&self) -> Received {
         self.received.borrow().clone()
     }
+}
+
+/// A connection to a control plane of the tests.
+pub async fn connect(url: &str, ca_file: &Path) -> Channel {
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(std::fs::read(ca_file).unwrap()))
+        .domain_name("localhost");
+    let endpoint = Endpoint::from_shared(url.to_owned()).unwrap();
+    let endpoint = endpoint.tcp_nodelay(true).tls_config(tls).unwrap();
+    endpoint.connect().await.unwrap()
+}
+
+/// One attempt to enrol, for all agents that the proof gives.
+pub async fn enrol(channel: Channel, proof: Proof, name: &str) -> Result<EnrolResponse, Status> {
+    let request = EnrolRequest {
+        proof: Some(proof),
+        info: Some(SidecarInfo {
+            name: name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            min_contract: proto::MIN_CONTRACT,
+            max_contract: proto::MAX_CONTRACT,
+            agents: vec!["*".to_owned()],
+            ..SidecarInfo::default()
+        }),
+    };
+    let answer = EnrolmentClient::new(channel).enrol(request).await?;
+    Ok(answer.into_inner())
 }
 
 async fn renew(channel: Channel, enrolled: EnrolResponse) {

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use control_plane::testing::Cluster;
 use serde_json::{Value, json};
 use tests::agent::Agent;
 use tests::fleet::{Fleet, Sidecar, SidecarOptions};
@@ -146,8 +145,7 @@ async fn an_old_dump_restored_begins_a_new_generation_in_which_nothing_comes_twi
         .await;
     assert_all_recorded_once(&operator, 10).await;
 
-    let old = fleet.cluster.take().unwrap();
-    let dump = old.tool("pg_dump", &["toolgate"]).unwrap();
+    let dump = fleet.dump();
     call(10, 20).await;
     assert_all_recorded_once(&operator, 20).await;
     let revision = operator.put_policy("everybody", LATER).await;
@@ -155,16 +153,7 @@ async fn an_old_dump_restored_begins_a_new_generation_in_which_nothing_comes_twi
     let (status, body) = caller.rest("fixture.write_item", json!({"n": 20})).await;
     assert_eq!(status, 403, "{body}");
 
-    fleet.planes[0].process.kill();
-    drop(old);
-    let restored = Cluster::start().unwrap();
-    let url = restored.database("toolgate").unwrap();
-    let file = fleet.folder.path().join("dump.sql");
-    std::fs::write(&file, dump).unwrap();
-    restore(&restored, &file);
-    fleet.use_database(&url);
-    fleet.cluster = Some(restored);
-    fleet.restart_plane(0).await;
+    fleet.restore(&dump).await;
 
     let operator = fleet.operator();
     let rollout = operator.get("/rollouts/latest").await;
@@ -194,13 +183,4 @@ async fn an_old_dump_restored_begins_a_new_generation_in_which_nothing_comes_twi
     assert_eq!(verified["head"]["generation"], 2, "{verified}");
     let denied = operator.records("agent=caller&outcome=denied", 1).await;
     assert_eq!(denied.len(), 1);
-}
-
-fn restore(cluster: &Cluster, file: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let readable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(file.parent().unwrap(), readable).unwrap();
-    let file = file.display().to_string();
-    let arguments = ["-q", "-d", "toolgate", "-v", "ON_ERROR_STOP=1", "-f", &file];
-    cluster.tool("psql", &arguments).unwrap();
 }

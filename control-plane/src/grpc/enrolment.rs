@@ -1,6 +1,9 @@
 //! `Enrolment`: join tokens and renewal secrets into credentials.
 
 mod pods;
+mod refused;
+
+pub(crate) use self::refused::Refusals;
 
 use std::sync::Arc;
 
@@ -66,6 +69,9 @@ impl Service {
             Err(StoreError::NotFound { .. }) if !resume.join_token.is_empty() => {
                 return self.redeem(&resume.join_token, info, None).await;
             }
+            Err(StoreError::NotFound { .. }) if !resume.service_account_token.is_empty() => {
+                return self.enrol_pod(&resume.service_account_token, info).await;
+            }
             Err(StoreError::NotFound { .. }) => {
                 return Err(super::enrol_status(&EnrolRefusal::UnknownSidecar(
                     resume.sidecar_id.clone(),
@@ -114,6 +120,14 @@ impl Service {
         }
     }
 
+    async fn accept(&self, proof: &Proof, info: &SidecarInfo) -> Result<(Enrolled, String), Status> {
+        match proof {
+            Proof::JoinToken(token) => self.redeem(token, info, None).await,
+            Proof::Resume(resume) => self.resume(resume, info).await,
+            Proof::ServiceAccountToken(token) => self.enrol_pod(token, info).await,
+        }
+    }
+
     fn credential(&self, sidecar: &Sidecar, now: Micros) -> Result<Credential, Status> {
         let lifetime = self.core.lifetimes.credential;
         let claims = Claims {
@@ -157,14 +171,14 @@ impl Enrolment for Service {
         let request = request.into_inner();
         let info = request.info.unwrap_or_default();
         let contract = contract(&info)?;
-        let (enrolled, renewal_secret) = match &request.proof {
-            Some(Proof::JoinToken(token)) => self.redeem(token, &info, None).await?,
-            Some(Proof::Resume(resume)) => self.resume(resume, &info).await?,
-            Some(Proof::ServiceAccountToken(token)) => self.enrol_pod(token, &info).await?,
-            None => {
-                return Err(Status::invalid_argument(
-                    "no proof: send a join token or an id with its renewal secret",
-                ));
+        let proof = request.proof.ok_or_else(|| {
+            Status::invalid_argument("no proof: send a join token or an id with its renewal secret")
+        })?;
+        let (enrolled, renewal_secret) = match self.accept(&proof, &info).await {
+            Ok(accepted) => accepted,
+            Err(status) => {
+                refused::keep(&self.core, &proof, &status).await;
+                return Err(status);
             }
         };
         let Enrolled {
@@ -230,7 +244,6 @@ pub(crate) fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret).into()
 }
 
-/// What is asked for, where it lies inside what is given; all that is given when nothing is asked for.
 /// Whether all that is asked for lies inside a scope.
 fn covers(scope: &SidecarScope, info: &SidecarInfo) -> bool {
     scope::all_covered(&scope.agents, &info.agents) && scope::all_covered(&scope.upstreams, &info.upstreams)

@@ -21,7 +21,7 @@ use tonic::metadata::MetadataMap;
 use tonic::service::Routes;
 use tonic::{Code, Status};
 
-pub(crate) use self::enrolment::digest;
+pub(crate) use self::enrolment::{Refusals, digest};
 pub(crate) use self::refusal::Refused;
 use crate::auth::{Claims, CredentialError, credential};
 use crate::core::Core;

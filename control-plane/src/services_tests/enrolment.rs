@@ -9,6 +9,7 @@ use tonic::Code;
 
 use super::plane::Plane;
 use crate::auth::AccountOptions;
+use crate::store::sidecars::{SidecarHeartbeat, SidecarReport};
 
 #[tokio::test]
 async fn a_later_process_may_ask_for_all_that_the_join_token_allows() {
@@ -74,6 +75,7 @@ async fn a_pods_projected_token_enrols_its_sidecar_in_the_pods_namespace() {
         url: provider.url(),
         ca_file: None,
         token_file: None,
+        proxy: None,
     };
     let plane = Plane::start_with(|options| {
         options.accounts = Some(AccountOptions {
@@ -143,8 +145,22 @@ async fn a_pods_projected_token_enrols_its_sidecar_in_the_pods_namespace() {
         (enrolled.answer.namespace.as_str(), &enrolled.answer.agents),
         ("prod", &vec!["team-*".to_owned()])
     );
-    let next = plane.resume(&enrolled).await.unwrap();
-    assert!(next.answer.epoch > enrolled.answer.epoch);
+    // The answer was lost: nobody has heard of the sidecar yet.
+    let again = plane
+        .enrol_by(Proof::ServiceAccountToken(token.clone()))
+        .await
+        .unwrap();
+    assert!(again.answer.epoch > enrolled.answer.epoch);
+    let former = plane.resume(&enrolled).await;
+    assert_eq!(former.err().unwrap().code(), Code::PermissionDenied);
+    let next = plane.resume(&again).await.unwrap();
+    let heard = SidecarReport {
+        sidecar: POD.to_owned(),
+        epoch: next.answer.epoch,
+        heartbeat: Some(SidecarHeartbeat::default()),
+        ack: None,
+    };
+    plane.store().report_sidecars(vec![heard]).await.unwrap();
     let again = plane.enrol_by(Proof::ServiceAccountToken(token)).await;
     assert_eq!(
         again.err().unwrap().code(),

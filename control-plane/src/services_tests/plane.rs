@@ -128,6 +128,7 @@ impl Enrolled {
             sidecar_id: self.answer.sidecar_id.clone(),
             renewal_secret: self.answer.renewal_secret.clone(),
             join_token: join_token.to_owned(),
+            service_account_token: String::new(),
         })
     }
 }

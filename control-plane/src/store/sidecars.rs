@@ -268,7 +268,8 @@ pub trait Sidecars: Send + Sync {
     /// Ends a join token by its id.
     async fn revoke_join_token(&self, id: &str, act: Act) -> StoreResult<()>;
 
-    /// Uses a join token: a new sidecar id at epoch 1. Refused with [`Enrolment`](super::StoreError::Enrolment).
+    /// Uses a join token: a new sidecar id at epoch 1, or one that was given and never heard of, anew. Refused with
+    /// [`Enrolment`](super::StoreError::Enrolment), and with a conflict for an id that was heard of or revoked.
     async fn redeem(&self, redemption: Redemption) -> StoreResult<Enrolled>;
 
     /// The next epoch of a known id. Refused with [`Enrolment`](super::StoreError::Enrolment).

@@ -131,16 +131,19 @@ impl Enrolment {
     fn proof(&self) -> Result<Proof, String> {
         let joining = self.join.as_ref().map(read_proof).transpose();
         match (&self.credentials, joining) {
-            (Some(kept), joining) => Ok(Proof::Resume(Resume {
-                sidecar_id: kept.sidecar_id.clone(),
-                renewal_secret: kept.renewal_secret.clone(),
-                join_token: match joining {
-                    Ok(Some(Proof::JoinToken(token))) => token,
-                    Ok(Some(Proof::ServiceAccountToken(_) | Proof::Resume(_)) | None) | Err(_) => {
-                        String::new()
-                    }
-                },
-            })),
+            (Some(kept), joining) => {
+                let (join_token, service_account_token) = match joining {
+                    Ok(Some(Proof::JoinToken(token))) => (token, String::new()),
+                    Ok(Some(Proof::ServiceAccountToken(token))) => (String::new(), token),
+                    Ok(Some(Proof::Resume(_)) | None) | Err(_) => Default::default(),
+                };
+                Ok(Proof::Resume(Resume {
+                    sidecar_id: kept.sidecar_id.clone(),
+                    renewal_secret: kept.renewal_secret.clone(),
+                    join_token,
+                    service_account_token,
+                }))
+            }
             (None, Ok(Some(proof))) => Ok(proof),
             (None, Ok(None)) => {
                 Err("there is no join token; set one (`toolgate sidecars tokens create`)".to_owned())

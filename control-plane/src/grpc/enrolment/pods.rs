@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::{Service, digest, inside};
 use crate::auth::{AccountError, Pod};
-use crate::grpc::store_status;
+use crate::grpc::{Refused, store_status};
 use crate::keys::hex;
 use crate::store::sidecars::{Enrolled, JoinTokenDraft};
 use crate::store::{Act, StoreError};
@@ -35,9 +35,17 @@ impl Service {
         match self.core.store.sidecar(&pod.uid).await {
             Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(store_status(error)),
+            Ok(known) if known.revoked.is_some() => {
+                return Err(Refused::Revoked.status(format!(
+                    "the sidecar of pod {} was revoked; only another pod can enrol",
+                    pod.uid
+                )));
+            }
+            // The answer to its first attempt may have been lost: who was never heard of enrols anew.
+            Ok(known) if known.last_seen == 0 => {}
             Ok(_) => {
                 return Err(Status::failed_precondition(format!(
-                    "the sidecar of pod {} has enrolled before, and has lost its spool or was revoked; keep spool.dir in a volume of the pod, or delete the pod",
+                    "the sidecar of pod {} has enrolled before, and has lost its spool; keep spool.dir in a volume of the pod, or delete the pod",
                     pod.uid
                 )));
             }

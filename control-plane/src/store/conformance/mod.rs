@@ -137,6 +137,7 @@ conformance! {
         a_join_token_is_used_as_often_as_it_may_be,
         a_restarted_process_is_the_same_sidecar_with_a_new_epoch,
         a_revoked_sidecar_stays_a_tombstone,
+        an_id_that_was_never_heard_of_enrols_anew_and_no_other,
         a_rollout_shows_who_applied_what;
     records:
         records_are_in_the_chain_exactly_once,

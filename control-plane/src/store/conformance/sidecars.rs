@@ -107,6 +107,41 @@ pub(super) async fn a_join_token_is_used_as_often_as_it_may_be(fixture: &Fixture
     ));
 }
 
+pub(super) async fn an_id_that_was_never_heard_of_enrols_anew_and_no_other(fixture: &Fixture) {
+    let store = &fixture.store;
+    store
+        .create_join_token(token(9, None), act("mesh.token"))
+        .await
+        .unwrap();
+    let first = store.redeem(redemption(9, "s1")).await.unwrap();
+    let again = Redemption {
+        renewal_hash: [8; 32],
+        ..redemption(9, "s1")
+    };
+    let second = store.redeem(again.clone()).await.unwrap();
+    assert_eq!(second.sidecar.epoch, first.sidecar.epoch + 1);
+    let epoch = second.sidecar.epoch;
+    assert!(store.check_renewal("s1", epoch, SECRET).await.is_err());
+    store.check_renewal("s1", epoch, [8; 32]).await.unwrap();
+
+    let report = SidecarReport {
+        sidecar: "s1".to_owned(),
+        epoch,
+        heartbeat: Some(SidecarHeartbeat::default()),
+        ack: None,
+    };
+    store.report_sidecars(vec![report]).await.unwrap();
+    let heard = store.redeem(again.clone()).await;
+    assert!(matches!(heard, Err(StoreError::Conflict { .. })), "{heard:?}");
+    store.redeem(redemption(9, "s2")).await.unwrap();
+    store
+        .revoke_sidecar("s2", act("mesh.sidecar_revoke"))
+        .await
+        .unwrap();
+    let revoked = store.redeem(redemption(9, "s2")).await;
+    assert!(matches!(revoked, Err(StoreError::Conflict { .. })), "{revoked:?}");
+}
+
 pub(super) async fn a_restarted_process_is_the_same_sidecar_with_a_new_epoch(fixture: &Fixture) {
     let store = &fixture.store;
     let first = enrolled(fixture, "s1").await;

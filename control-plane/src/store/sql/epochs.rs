@@ -73,14 +73,14 @@ pub(super) async fn close(tx: &mut Tx, sidecar: &str, epoch: u64, last: u64) -> 
         sidecar: sidecar.to_owned(),
         epoch,
     };
-    let row = tx
-        .row(
-            "SELECT committed FROM epochs WHERE sidecar = $1 AND epoch = $2 FOR UPDATE",
-            &args![sidecar, epoch],
-        )
-        .await?
-        .ok_or_else(no_epoch)?;
-    let committed = row.count("committed")?;
+    let lock = "SELECT committed FROM epochs WHERE sidecar = $1 AND epoch = $2 FOR UPDATE";
+    let mut row = tx.row(lock, &args![sidecar, epoch]).await?;
+    if row.is_none() {
+        // An epoch without any record, which a restore lost, is told of by its end alone.
+        adopt(tx, &[(sidecar, epoch)]).await?;
+        row = tx.row(lock, &args![sidecar, epoch]).await?;
+    }
+    let committed = row.ok_or_else(no_epoch)?.count("committed")?;
     if committed < last {
         return Err(StoreError::Hole {
             sidecar: sidecar.to_owned(),
@@ -101,8 +101,13 @@ pub(super) async fn close(tx: &mut Tx, sidecar: &str, epoch: u64, last: u64) -> 
         .ok_or_else(no_epoch)
 }
 
-/// Makes rows for epochs that a restore lost: those below the present epoch of a sidecar that is known. Any number may come first there.
+/// In a later generation than the first: makes rows for epochs that a restore lost, those below the present epoch of a sidecar that is
+/// known. Any number may come first there.
 pub(super) async fn adopt(tx: &mut Tx, epochs: &[(&str, u64)]) -> StoreResult<()> {
+    let head = tx.one("SELECT generation FROM chain_head", &[]).await?;
+    if head.count("generation")? <= 1 {
+        return Ok(());
+    }
     for (sidecar, epoch) in epochs {
         tx.run(
             "INSERT INTO epochs (sidecar, epoch, started_at, generation, committed, settled, source_hash, closed) \

@@ -64,7 +64,7 @@ pub(super) async fn ingest(tx: &mut Tx, batches: &[IngestBatch]) -> StoreResult<
         .await?
         .count("generation")?;
     let mut locked = lock(tx, &epochs).await?;
-    if locked.len() < epochs.len() && generation > 1 {
+    if locked.len() < epochs.len() {
         super::epochs::adopt(tx, &epochs).await?;
         locked = lock(tx, &epochs).await?;
     }

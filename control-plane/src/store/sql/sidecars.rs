@@ -115,7 +115,12 @@ async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
             "INSERT INTO sidecars (id, namespace, name, labels, version, contract, agents, upstreams, epoch, \
              renewal_hash, enrolled_at, allowed_agents, allowed_upstreams) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
-             ON CONFLICT (id) DO NOTHING",
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, labels = excluded.labels, version = excluded.version, \
+             contract = excluded.contract, agents = excluded.agents, upstreams = excluded.upstreams, \
+             epoch = sidecars.epoch + 1, renewal_hash = excluded.renewal_hash, \
+             allowed_agents = excluded.allowed_agents, allowed_upstreams = excluded.allowed_upstreams \
+             WHERE sidecars.namespace = excluded.namespace AND sidecars.revoked_at IS NULL \
+             AND NOT EXISTS (SELECT 1 FROM heartbeats h WHERE h.sidecar = excluded.id)",
             &args![
                 &id,
                 &token.namespace,
@@ -138,6 +143,10 @@ async fn redeem(tx: &mut Tx, redemption: &Redemption) -> StoreResult<Enrolled> {
             reason: format!("sidecar {id} has enrolled before"),
         });
     }
+    let epoch = tx
+        .one("SELECT epoch FROM sidecars WHERE id = $1", &args![&id])
+        .await?
+        .count("epoch")?;
     let details = serde_json::json!({ "sidecar": id, "name": facts.name, "join_token": token.id });
     let act = Act::new("mesh.sidecar_enrol", &format!("join token {}", token.id), details)
         .in_namespace(&token.namespace);
