@@ -4,7 +4,13 @@ use crate::Config;
 use crate::model::Prefix;
 
 /// What is applied by a sidecar that runs.
-const SIDECAR: [&str; 3] = ["mcp_servers", "openapi", "cli_tools"];
+const SIDECAR: [&str; 5] = [
+    "mcp_servers",
+    "openapi",
+    "cli_tools",
+    "limits.argument_bytes",
+    "limits.depth",
+];
 /// What is applied by a control plane that runs.
 const CONTROL_PLANE: [&str; 9] = [
     "policies",
@@ -80,6 +86,7 @@ fn keys(before: &Config, after: &Config) -> Vec<String> {
         let key = key.trim_start_matches("r#");
         let within = match key {
             "staleness" => before.staleness.differences(&after.staleness),
+            "limits" => before.limits.differences(&after.limits),
             "loop" => before.r#loop.differences(&after.r#loop),
             "traces" => before.traces.differences(&after.traces),
             _ => {

@@ -143,13 +143,37 @@ async fn a_pipelines_token_is_made_used_and_revoked_by_commands() {
             .contains("this needs the role approver; the credential has viewer"),
         "{refused:?}"
     );
-    let listed = up.json(&["token", "list"]).await;
-    assert_eq!(
-        (&listed[0]["name"], &listed[0]["role"]),
-        (&json!("ci"), &json!("viewer"))
+    let ask = async |token: &str| {
+        let arguments = [
+            "--token",
+            token,
+            "decide",
+            "fixture.get_item",
+            "--agent",
+            "billing",
+        ];
+        up.toolgate(&arguments).await
+    };
+    let refused = ask(token).await;
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(
+        refused.stderr.contains("this needs the role approver"),
+        "{refused:?}"
     );
-    assert!(!listed.to_string().contains(token));
-    let id = listed[0]["id"].as_str().unwrap();
+    let made = up
+        .toolgate(&["token", "create", "--name", "call", "--role", "approver"])
+        .await;
+    let asked = ask(made.stdout.trim()).await;
+    assert_eq!(asked.code, 1, "no policy allows it: {asked:?}");
+    assert!(asked.stdout.contains("deny"), "{asked:?}");
+    let unknown = ask("tgo_unknown").await;
+    assert_eq!(unknown.code, 4, "{unknown:?}");
+    let listed = up.json(&["token", "list"]).await;
+    let listed = listed.as_array().unwrap();
+    let ci = listed.iter().find(|token| token["name"] == "ci").unwrap();
+    assert_eq!(ci["role"], "viewer");
+    assert!(!json!(listed).to_string().contains(token));
+    let id = ci["id"].as_str().unwrap();
     assert_eq!(up.toolgate(&["token", "revoke", id]).await.code, 0);
     assert_eq!(up.toolgate(&["--token", token, "policy", "list"]).await.code, 4);
 }

@@ -1,7 +1,7 @@
 //! `toolgate decide`: asks a sidecar, without making the call.
 
 use clap::Args;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -38,11 +38,19 @@ pub(crate) async fn run(context: &Context, global: &Global, args: DecideArgs) ->
     if let Some(url) = args.sidecar {
         target.url = url.trim_end_matches('/').to_owned();
     }
-    target.token = Some(format!("agent:{}", args.agent));
-    let client = Client::new(target)?;
     // Built as text: the arguments go out byte for byte as they were given.
     let mut body = format!(r#"{{"tool":{},"arguments":{arguments}"#, json!(args.tool));
-    body.push_str(if args.explain { r#","explain":true}"# } else { "}" });
+    if args.explain {
+        body.push_str(r#","explain":true"#);
+    }
+    if is_named || target.token.is_none() {
+        // A sidecar by itself knows no operators, and is not to see their tokens.
+        target.token = Some(format!("agent:{}", args.agent));
+    } else {
+        body.push_str(&format!(r#","agent":{}"#, json!(args.agent)));
+    }
+    body.push('}');
+    let client = Client::new(target)?;
     let request = client
         .request(Method::POST, "/decide")
         .header("Content-Type", "application/json")
@@ -65,9 +73,15 @@ pub(crate) async fn run(context: &Context, global: &Global, args: DecideArgs) ->
                 " (asked {url}: where sidecars are processes of their own, name one by --sidecar or TOOLGATE_URL)"
             ));
         }
-        return Err(CliError::Problem {
-            status: status.as_u16(),
-            detail,
+        return Err(match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => CliError::Refused {
+                url: client.url().to_owned(),
+                detail,
+            },
+            status => CliError::Problem {
+                status: status.as_u16(),
+                detail,
+            },
         });
     }
     context.printer.answer(&answer, |answer| {

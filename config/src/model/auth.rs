@@ -34,21 +34,31 @@ section! {
     check audiences_differ
 }
 
-/// A token for agents must not open an operator path.
+/// A token for agents must open no operator path and enrol no sidecar, and one that enrols sidecars must open no operator path.
 fn audiences_differ(auth: &Auth, keys: &Keys<'_, '_>) {
-    let Some(operators) = &auth.operators else { return };
-    let jwt = auth
-        .jwt
-        .as_ref()
-        .map(|jwt| ("auth.jwt", &jwt.issuer, &jwt.audience));
-    let cluster = auth.service_accounts.as_ref();
-    let cluster = cluster.map(|cluster| ("auth.service_accounts", &cluster.issuer, &cluster.audience));
-    for (section, issuer, audience) in jwt.into_iter().chain(cluster) {
-        if *issuer == operators.issuer && *audience == operators.audience {
-            keys.problem(
-                Some("operators"),
-                format!("auth.operators.audience must not be that of {section}: an agent's token would be an operator's"),
+    let jwt = auth.jwt.as_ref();
+    let jwt = jwt.map(|jwt| ("auth.jwt", "an agent", &jwt.issuer, &jwt.audience));
+    let agents = auth.service_accounts.as_ref();
+    let agents = agents.map(|of| ("auth.service_accounts", "an agent", &of.issuer, &of.audience));
+    let sidecars = auth.sidecar_accounts.as_ref();
+    let sidecars = sidecars.map(|of| ("auth.sidecar_accounts", "a sidecar", &of.issuer, &of.audience));
+    let agents = jwt.into_iter().chain(agents);
+    if let Some(operators) = &auth.operators {
+        for (section, whose, issuer, audience) in agents.clone().chain(sidecars) {
+            if *issuer == operators.issuer && *audience == operators.audience {
+                let message = format!(
+                    "auth.operators.audience must not be that of {section}: {whose}'s token would be an operator's"
+                );
+                keys.problem(Some("operators"), message);
+            }
+        }
+    }
+    if let Some((_, _, issuer, audience)) = sidecars {
+        for (section, ..) in agents.filter(|(_, _, of, held)| *of == issuer && *held == audience) {
+            let message = format!(
+                "auth.sidecar_accounts.audience must not be that of {section}: an agent's token could enrol a sidecar"
             );
+            keys.problem(Some("sidecar_accounts"), message);
         }
     }
 }
@@ -140,6 +150,10 @@ section! {
 }
 
 fn enrolment_is_sound(cluster: &SidecarAccounts, keys: &Keys<'_, '_>) {
+    if cluster.audience == "toolgate-agent" {
+        let message = "auth.sidecar_accounts.audience must not be \"toolgate-agent\": that is what agents' tokens are for, and one could enrol a sidecar";
+        keys.problem(Some("audience"), message.to_owned());
+    }
     if cluster.accounts.is_empty() {
         let message = "auth.sidecar_accounts needs the key \"accounts\": patterns such as \"prod:*\"";
         keys.problem(None, message.to_owned());

@@ -153,6 +153,26 @@ fn settings_that_do_not_fit_together_are_told() {
             "1:37 auth.service_accounts.audience must not be \"toolgate\": an agent's token could enrol a sidecar",
         ),
         (
+            "auth: {sidecar_accounts: {accounts: ['prod:*'], audience: toolgate-agent}}",
+            "1:59 auth.sidecar_accounts.audience must not be \"toolgate-agent\": that is what agents' tokens are for, and one could enrol a sidecar",
+        ),
+        (
+            "auth: {sidecar_accounts: {accounts: ['prod:*'], audience: a}, service_accounts: {audience: a}}",
+            "1:26 auth.sidecar_accounts.audience must not be that of auth.service_accounts: an agent's token could enrol a sidecar",
+        ),
+        (
+            "auth: {sidecar_accounts: {accounts: ['prod:*'], issuer: i, audience: a}, jwt: {jwks_url: 'https://x/', issuer: i, audience: a}}",
+            "1:26 auth.sidecar_accounts.audience must not be that of auth.jwt: an agent's token could enrol a sidecar",
+        ),
+        (
+            "auth: {sidecar_accounts: {accounts: ['prod:*'], issuer: i, audience: a}, operators: {jwks_url: 'https://x/', issuer: i, audience: a, roles: [{value: a, role: admin}]}}",
+            "1:85 auth.operators.audience must not be that of auth.sidecar_accounts: a sidecar's token would be an operator's",
+        ),
+        (
+            "outbound: {no_proxy: [10.0.0.0/8]}",
+            "1:22 outbound.no_proxy needs outbound.proxy too: without one everything is reached directly",
+        ),
+        (
             "mcp_servers: [{name: a, transport: stdio}]",
             "1:15 an MCP server with transport stdio needs the key \"command\"",
         ),

@@ -10,11 +10,11 @@ use net::problem::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::input::{Body, NoParams, Params, Segment, namespace};
+use super::input::{Body, NoParams, Params, Segment, lifetime, namespace};
 use super::refusal::internal;
 use super::sidecars::by_prefix;
 use super::text;
-use crate::auth::{OPERATOR_TOKEN, Operator, Reach, Role};
+use crate::auth::{OPERATOR_TOKEN, Operator, Reach, Role, is_reserved};
 use crate::core::Core;
 use crate::keys::hex;
 use crate::store::operator_tokens::{OperatorToken, OperatorTokenDraft};
@@ -110,7 +110,7 @@ pub(super) async fn create(
         name: name(&new.name)?,
         role: new.role.name().to_owned(),
         namespaces,
-        lifetime: lifetime(new.ttl.as_deref().unwrap_or("90d"))?,
+        lifetime: lifetime("ttl", "a token", new.ttl.as_deref().unwrap_or("90d"), LONGEST)?,
         created_by: by.clone(),
     };
     let details = json!({
@@ -122,9 +122,6 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// Names under which the control plane acts itself, or whoever has the token of the installation.
-const RESERVED: [&str; 3] = ["system", "configuration", "operator"];
-
 fn name(text: &str) -> Result<String, Problem> {
     let name = text.trim();
     if name.is_empty() || name.len() > 256 || name.chars().any(char::is_control) {
@@ -132,21 +129,12 @@ fn name(text: &str) -> Result<String, Problem> {
             "name: whose token it is, in 1 to 256 bytes without control characters",
         ));
     }
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Err(Problem::bad_request(format!(
             "name: {name:?} is taken; choose another"
         )));
     }
     Ok(name.to_owned())
-}
-
-fn lifetime(text: &str) -> Result<Duration, Problem> {
-    let asked =
-        net::duration::parse(text.trim()).map_err(|error| Problem::bad_request(format!("ttl: {error}")))?;
-    if asked < Duration::from_secs(1) || asked > LONGEST {
-        return Err(Problem::bad_request("ttl: a token lasts from 1s to 366d"));
-    }
-    Ok(asked)
 }
 
 pub(super) async fn revoke(

@@ -13,6 +13,6 @@ pub use admin::{AdminToken, AdminTokenError};
 pub use credential::{Claims, CredentialError};
 pub use issuer::{IssuerError, IssuerOptions, OperatorIssuer};
 pub use operators::Operator;
-pub(crate) use operators::{OPERATOR_TOKEN, authenticate, is_operator};
+pub(crate) use operators::{OPERATOR_TOKEN, authenticate, is_reserved};
 pub use role::{Reach, Right, Role};
 pub use sidecars::{LiveStream, Sidecars, StreamKind};

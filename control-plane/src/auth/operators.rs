@@ -18,6 +18,20 @@ pub(crate) const OPERATOR_TOKEN: &str = "tgo_";
 /// No honest token of an operator is longer, but for those of identity providers.
 const MAX_TOKEN: usize = 256;
 
+/// Names under which the control plane acts itself, or whoever has the token of the installation: nobody else bears them.
+const RESERVED: [&str; 3] = ["system", "configuration", "operator"];
+/// What the names of those begin with who enrol sidecars.
+const RESERVED_BEGINNINGS: [&str; 2] = ["join token ", "serviceaccount:"];
+
+/// Whether an operator must not be called so.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    RESERVED.contains(&name.as_str())
+        || RESERVED_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+}
+
 /// How a caller proved to be an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Proof {
@@ -132,6 +146,9 @@ impl Operator {
             };
         }
         match given {
+            Some(name) if name != "operator" && is_reserved(name) => Err(Problem::bad_request(format!(
+                "{name:?} is a name that nobody acts under; give your own"
+            ))),
             Some(name) if name.len() <= 256 && !name.chars().any(char::is_control) => Ok(name.to_owned()),
             Some(_) => Err(Problem::bad_request(
                 "the name of who acts is longer than 256 bytes or holds control characters",
@@ -195,12 +212,6 @@ fn presented<'h>(
         (Some(token), None) => Presented::Token(token),
         (None, None) => Presented::Nothing,
     })
-}
-
-/// Whether a caller is an operator by the installation's token or its address: what can be told without asking anybody.
-pub(crate) fn is_operator(core: &Core, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
-    let presented = presented(core, &Method::POST, &Uri::default(), headers, peer);
-    matches!(presented, Ok(Presented::Operator(_)))
 }
 
 /// Takes a caller for an operator, or refuses it. `peer` is the address of the connection; headers that speak of another are not read.

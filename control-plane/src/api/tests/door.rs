@@ -217,9 +217,25 @@ async fn others_in_this_process_can_ask_who_is_an_operator() {
         headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
         headers
     };
-    let local = Some("127.0.0.1:1".parse().unwrap());
-    assert!(strict.plane.is_operator(&headers(TOKEN), None));
-    assert!(!strict.plane.is_operator(&headers("agent:x"), local));
-    assert!(open.plane.is_operator(&headers("agent:x"), local));
-    assert!(!open.plane.is_operator(&headers("agent:x"), None));
+    let asks = async |world: &World, token: &str, namespace: &str| {
+        let asked = world.plane.check_asking(&headers(token), namespace).await;
+        asked.map_or_else(|problem| problem.status().as_u16(), |()| 200)
+    };
+    assert_eq!(asks(&strict, TOKEN, "default").await, 200);
+    for world in [&strict, &open] {
+        assert_eq!(asks(world, "agent:x", "default").await, 401);
+    }
+    let made = async |role: &str, namespaces: &str| {
+        let body = format!(r#"{{"name": "ci", "role": "{role}", "namespaces": {namespaces}}}"#);
+        let made = Ask::new("POST", "/tokens")
+            .operator()
+            .body(body)
+            .send(&strict)
+            .await;
+        made.expect(201)["token"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(asks(&strict, &made("viewer", "[]").await, "default").await, 403);
+    let confined = made("approver", r#"["team-a"]"#).await;
+    assert_eq!(asks(&strict, &confined, "team-a").await, 200);
+    assert_eq!(asks(&strict, &confined, "default").await, 403);
 }

@@ -1,5 +1,6 @@
 //! Operators by tokens of an identity provider.
 
+use net::token::KeySource;
 use net::token::testing::{SigningKey, TestProvider};
 use serde_json::{Value, json};
 
@@ -28,8 +29,12 @@ impl Provided {
         let key = SigningKey::p256("first");
         let provider = TestProvider::start(0, &[&key]).await;
         let issuer = IssuerOptions {
-            jwks_url: provider.url(),
-            ca_cert: None,
+            keys: KeySource {
+                url: provider.url(),
+                ca_file: None,
+                token_file: None,
+                proxy: None,
+            },
             issuer: ISSUER.to_owned(),
             audience: AUDIENCE.to_owned(),
             name_claim: "email".to_owned(),
@@ -101,6 +106,18 @@ async fn a_providers_token_gives_the_roles_of_its_groups_and_acts_bear_its_name(
             403,
             "{groups}"
         );
+    }
+    for name in [
+        "system",
+        "Operator",
+        "configuration",
+        "serviceaccount:prod:x",
+        "join token 1",
+    ] {
+        let mut claims = Provided::claims(&json!(["platform"]));
+        claims["email"] = json!(name);
+        let token = provided.key.token(&claims);
+        assert_eq!(provided.get("/policies", &token).await, 403, "{name}");
     }
     let both = provided.token(&json!(["everybody", "team-a"]));
     assert_eq!(
