@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use config::Config;
+use config::model::Outbound;
 use net::clock::Clock;
 use net::host::AllowedHosts;
 use tokio::runtime::Handle;
@@ -20,7 +22,7 @@ use crate::agent::mcp::sessions::Sessions;
 use crate::agent::mcp::tasks::OwnTasks;
 use crate::agent::state::{AgentState, OperatorCheck};
 use crate::control::{Control, JoinProof, Link};
-use crate::gate::{Gate, Parts};
+use crate::gate::{Gate, LocalRules, Parts};
 use crate::identity::{Identities, LaunchKey, SetupError};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
@@ -47,6 +49,9 @@ pub struct Options {
     pub link: Link,
     /// What a new sidecar proves itself by; one that has enrolled before has its renewal secret.
     pub join: Option<JoinProof>,
+    /// Whether the configuration makes stricter what the fleet decides. It does not where it is the fleet's own: then all of that comes
+    /// with the snapshot.
+    pub has_own_rules: bool,
     /// Time.
     pub clock: Clock,
     /// Fixes every caller to one agent.
@@ -72,6 +77,7 @@ impl Options {
             link: settings::link(&config).ok_or(StartError::NoControlPlane)?,
             join: settings::join(&config),
             config,
+            has_own_rules: true,
             clock: Clock::machine(),
             bound_agent: None,
             launch_key: None,
@@ -113,6 +119,8 @@ pub struct Sidecar {
     tasks: TaskTracker,
     calls: TaskTracker,
     stop: CancellationToken,
+    /// The way of outbound requests, which changes at the next start.
+    outbound: Outbound,
     drain: Duration,
 }
 
@@ -126,6 +134,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         config,
         link,
         join,
+        has_own_rules,
         clock,
         bound_agent,
         launch_key,
@@ -135,7 +144,8 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     } = options;
     let identities =
         Identities::new(bound_agent, config.auth.require_authentication).with_launch_key(launch_key);
-    let (identities, fetchers) = identities.configured(&config.auth, &clock)?;
+    let (identities, fetchers) =
+        identities.configured(&config.auth, settings::proxy(&config.outbound).as_ref(), &clock)?;
     let spool = Spool::open(&settings::spool(&config, &clock))?;
     let children = if owns_process {
         Children::of_process(Some(&config.spool_dir()))?
@@ -144,7 +154,12 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
     };
     let control = {
         let _here = link_runtime.as_ref().map(Handle::enter);
-        Control::start(&settings::control(&config, link, join, &clock), spool.clone())?
+        let mut options = settings::control(&config, link, join, &clock);
+        if has_own_rules {
+            options.staleness_write = Some(config.staleness.write);
+            options.staleness_read = Some(config.staleness.read);
+        }
+        Control::start(&options, spool.clone())?
     };
     let upstreams = Arc::new(Upstreams::with(children, settings::upstreams(&config)));
     let registry = Registry::new();
@@ -157,7 +172,11 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         spool,
         registry: registry.clone(),
         upstreams: Arc::clone(&upstreams),
-        local: settings::local_rules(&config),
+        local: if has_own_rules {
+            settings::local_rules(&config)
+        } else {
+            LocalRules::none()
+        },
         configured_agents: config.sidecar.agents.clone(),
         metrics: Arc::clone(&metrics),
         clock: clock.clone(),
@@ -174,7 +193,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         calls: Calls::new(clock.clone()),
         own_tasks: OwnTasks::new(clock),
         tasks: Tasks::new(calls.clone()),
-        limits: settings::limits(&config),
+        limits: ArcSwap::from_pointee(settings::limits(&config)),
         names: settings::names(&config),
         metrics,
         shutdown: stop.clone(),
@@ -194,6 +213,7 @@ pub fn start(options: Options) -> Result<Sidecar, StartError> {
         tasks,
         calls,
         stop,
+        outbound: config.outbound.clone(),
         drain: config.drain.seconds,
     })
 }
@@ -236,11 +256,13 @@ impl Sidecar {
         &self.state.gate
     }
 
-    /// Applies what of a changed configuration can be applied while it runs: which upstreams there are.
+    /// Applies what of a changed configuration can be applied while it runs: which upstreams there are, and the bounds of arguments.
     pub fn reload(&self, config: &Config) -> Applied {
         let mut config = config.clone();
-        // Agents' messages have the same bound, which changes at the next start: no upstream is begun anew for it.
-        config.limits.message_bytes = self.state.limits.message_bytes;
+        // Upstreams' messages have the same bound, which changes at the next start: none is begun anew for it.
+        config.limits.message_bytes = self.state.limits().message_bytes;
+        self.state.limits.store(Arc::new(settings::limits(&config)));
+        config.outbound.clone_from(&self.outbound);
         let specs = settings::upstreams(&config);
         self.control
             .serve_upstreams(specs.iter().map(|spec| spec.name().to_string()).collect());

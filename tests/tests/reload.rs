@@ -9,6 +9,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tests::agent::Agent;
 use tests::programs::built;
 use tests::up::Up;
 use tests::wait;
@@ -110,6 +111,82 @@ async fn a_server_that_was_added_between_two_starts_is_served() {
     up.restart().await;
     until_served(&up, "second.get_item", true).await;
     assert_eq!(sidecar(&up).await["id"], before["id"]);
+}
+
+/// Outcomes of the same call, one after the other.
+async fn repeated(agent: &Agent, times: usize) -> Vec<u16> {
+    let mut outcomes = Vec::new();
+    for _ in 0..times {
+        outcomes.push(agent.rest("fixture.get_item", json!({"id": "same"})).await.0);
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_fleet_decides_gets_looser_and_stricter_while_it_runs() {
+    let strict = "hide_denied_tools: true\nloop: {max: 2}\ntraces: {params: digest}\nstaleness: {write: 60s, read: 90s}\n";
+    let loose = "hide_denied_tools: false\nloop: {max: 50}\ntraces: {params: full}\nstaleness: {write: 9m, read: 9m}\n";
+    let up = Up::start(&format!("{POLICY}{strict}")).await;
+    let configuration = Configuration::of(&up);
+    until_served(&up, "fixture.get_item", true).await;
+    until_served(&up, "fixture.delete_item", false).await;
+    let agent = up.agent("claude").await;
+    assert_eq!(repeated(&agent, 3).await, [200, 200, 429]);
+    let records = up.operator().records("tool=fixture.get_item&outcome=ok", 2).await;
+    assert!(records[0]["params"].is_null(), "{}", records[0]);
+
+    configuration.write(&configuration.text.replace(strict, loose));
+    until_served(&up, "fixture.delete_item", true).await;
+    wait::until("more of the same is no loop", || async {
+        (repeated(&agent, 1).await == [200]).then_some(())
+    })
+    .await;
+    assert_eq!(repeated(&agent, 5).await, [200; 5]);
+    wait::until("the records hold arguments", || async {
+        let records = up.operator().records("tool=fixture.get_item&outcome=ok", 7).await;
+        (records[0]["params"]["id"] == "same").then_some(())
+    })
+    .await;
+    let log = up.process.log();
+    assert!(log.contains(r#"at_next_start=[]"#), "{log}");
+
+    configuration.write(&configuration.text);
+    until_served(&up, "fixture.delete_item", false).await;
+    assert_eq!(repeated(&agent, 3).await.last(), Some(&429));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_of_arguments_change_while_it_runs_and_that_of_messages_is_named() {
+    let before = "limits: {argument_bytes: 64, message_bytes: 4KiB, depth: 3}\n";
+    let up = Up::start(&format!("{POLICY}{before}")).await;
+    let configuration = Configuration::of(&up);
+    until_served(&up, "fixture.get_item", true).await;
+    let agent = up.agent("claude").await;
+    let call = async |arguments: Value| agent.rest("fixture.get_item", arguments).await.0;
+    let (large, deep) = (
+        json!({"id": "x".repeat(200)}),
+        json!({"id": 1, "a": {"b": {"c": {"d": {"e": 1}}}}}),
+    );
+    assert!(call(large.clone()).await >= 400 && call(deep.clone()).await >= 400);
+
+    let after = "limits: {argument_bytes: 1KiB, message_bytes: 8KiB, depth: 9}\n";
+    configuration.write(&configuration.text.replace(before, after));
+    wait::until("larger arguments pass", || async {
+        (call(large.clone()).await == 200).then_some(())
+    })
+    .await;
+    assert_eq!(call(deep.clone()).await, 200);
+    wait::until("what waits is named", || async {
+        let log = up.process.log();
+        log.contains(r#"at_next_start=["limits.message_bytes"]"#)
+            .then_some(())
+    })
+    .await;
+    configuration.write(&configuration.text);
+    wait::until("they are refused again", || async {
+        (call(deep.clone()).await >= 400).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

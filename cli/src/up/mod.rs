@@ -13,6 +13,7 @@ use config::{Change, Config, Environment, Program};
 use control_plane::ControlPlane;
 use http::HeaderMap;
 use net::clock::Clock;
+use net::problem::Problem;
 use net::reload::Reloads;
 use net::serve::{self, Limits};
 use net::tls::{ServerFiles, ServerTls};
@@ -33,6 +34,9 @@ use crate::output;
 const READY_WITHIN: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const READY_PROBE: Duration = Duration::from_millis(5);
+
+/// Where the sidecar of `up` and its agents are.
+const NAMESPACE: &str = "default";
 
 /// Held by the one `up` of a data directory.
 const LOCK_FILE: &str = "up.lock";
@@ -228,13 +232,18 @@ async fn start_sidecar(control_plane: &Arc<ControlPlane>, config: &Config) -> Re
         config: Arc::new(config.clone()),
         link: Link::Channel(control_plane.in_memory_channel()),
         join: Some(JoinProof::Token(Secret::new(token))),
+        has_own_rules: false,
         clock: Clock::machine(),
         bound_agent: None,
         launch_key: Some(LaunchKey::new(launch_key(&config.data_dir)?, Clock::machine())),
         operators: Some(Arc::new(move |headers: &HeaderMap| {
-            operators
-                .upgrade()
-                .is_some_and(|plane| plane.is_operator(headers, None))
+            let (plane, headers) = (operators.upgrade(), headers.clone());
+            Box::pin(async move {
+                match plane {
+                    Some(plane) => plane.check_asking(&headers, NAMESPACE).await,
+                    None => Err(Problem::unavailable("the control plane has ended")),
+                }
+            })
         })),
         link_runtime: None,
         owns_process: true,

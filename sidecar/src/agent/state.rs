@@ -1,8 +1,11 @@
 //! What every entrance shares.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::HeaderMap;
+use net::problem::Problem;
 use tokio_util::sync::CancellationToken;
 use tools::id::SessionId;
 
@@ -43,7 +46,8 @@ impl Default for Limits {
 }
 
 /// Whether a request carries a valid operator credential. Only where both planes share a port is there such a check.
-pub type OperatorCheck = Arc<dyn Fn(&HeaderMap) -> bool + Send + Sync>;
+pub type OperatorCheck =
+    Arc<dyn Fn(&HeaderMap) -> Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>> + Send + Sync>;
 
 /// What every entrance shares.
 pub struct AgentState {
@@ -67,8 +71,8 @@ pub struct AgentState {
     pub own_tasks: OwnTasks,
     /// Where abandoned work goes on.
     pub tasks: Tasks,
-    /// Bounds.
-    pub limits: Limits,
+    /// Bounds; a reload changes them.
+    pub limits: ArcSwap<Limits>,
     /// How tools are named towards agents.
     pub names: Names,
     /// What is counted.
@@ -78,9 +82,20 @@ pub struct AgentState {
 }
 
 impl AgentState {
-    /// Whether the caller is an operator.
-    pub fn is_operator(&self, headers: &HeaderMap) -> bool {
-        self.operators.as_ref().is_some_and(|check| check(headers))
+    /// Bounds as they are now.
+    pub fn limits(&self) -> Limits {
+        **self.limits.load()
+    }
+
+    /// Lets operators pass who may ask in the name of agents.
+    ///
+    /// # Errors
+    /// 403 for an operator who may not, 401 for everybody else.
+    pub async fn check_operator(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match &self.operators {
+            Some(check) => check(headers).await,
+            None => Err(Problem::unauthenticated("no operator is known here")),
+        }
     }
 }
 

@@ -75,6 +75,16 @@ pub struct LocalRules {
     pub redact: Vec<String>,
 }
 
+impl LocalRules {
+    /// Nothing is stricter here than in the fleet.
+    pub fn none() -> Self {
+        Self {
+            params: ParamsMode::Full,
+            ..Self::default()
+        }
+    }
+}
+
 /// Everything that a gate works with.
 pub struct Parts {
     /// Desired state, approvals and limits.

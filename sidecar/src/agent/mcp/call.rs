@@ -67,7 +67,7 @@ pub(super) async fn run(exchange: &Exchange<'_>, open: Option<oneshot::Sender<Op
         names: &exchange.state.names,
         arguments: match exchange.task.and_then(|task| task.refused()) {
             Some(refused) => Arguments::Unreadable(refused),
-            None => arguments(given, exchange.state.limits.argument_bytes),
+            None => arguments(given, exchange.state.limits().argument_bytes),
         },
         body: exchange.body,
         meta,

@@ -218,7 +218,7 @@ pub(super) async fn decide(exchange: &Exchange<'_>, open: Open, asked: &Asked) -
     let sent = version::meta(exchange.params);
     // What the gate looks at lies in one buffer: the arguments, then the client's `_meta`.
     let body = Bytes::from(params::gathered(asked.arguments.as_deref(), sent.map(Node::raw)));
-    let limits = exchange.state.limits;
+    let limits = exchange.state.limits();
     let document = Document::parse(
         &body,
         Limits {

@@ -186,7 +186,7 @@ pub async fn post(State(state): State<Arc<AgentState>>, request: Request) -> Res
         Ok(identity) => identity,
         Err(refused) => return refused.response(),
     };
-    let body = match body::read(body, state.limits.message_bytes).await {
+    let body = match body::read(body, state.limits().message_bytes).await {
         Ok(body) => body,
         Err(BodyError::TooLarge { limit }) => return ProtocolError::too_large(limit).response(None),
         Err(error @ BodyError::Broken) => {
@@ -232,7 +232,7 @@ async fn serve(
     open: Option<oneshot::Sender<Opening>>,
     cancel: CancellationToken,
 ) -> Answer {
-    let limits = state.limits;
+    let limits = state.limits();
     let document = match envelope::parse(&body, limits.message_bytes, limits.argument_depth) {
         Ok(document) => document,
         Err(error) => {
@@ -302,7 +302,7 @@ pub(super) fn held(
     questions: Arc<RoundQuestions>,
 ) -> BoxFuture<'static, Answer> {
     Box::pin(async move {
-        let limits = state.limits;
+        let limits = state.limits();
         let document = envelope::parse(&body, limits.message_bytes, limits.argument_depth);
         let message = document
             .as_ref()

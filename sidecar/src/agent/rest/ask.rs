@@ -33,10 +33,13 @@ pub(super) async fn decide(State(state): State<Arc<AgentState>>, request: Reques
     let caller = Caller::from(&parts);
     let identity = match state.identify(caller).await {
         Ok(identity) => Some(identity),
-        Err(_) if state.is_operator(&parts.headers) => None,
-        Err(error) => return state.refuse(caller, &error).problem().into_response(),
+        Err(error) => match state.check_operator(&parts.headers).await {
+            Ok(()) => None,
+            Err(problem) if problem.status() == StatusCode::FORBIDDEN => return problem.into_response(),
+            Err(_) => return state.refuse(caller, &error).problem().into_response(),
+        },
     };
-    let body = match body::read(body, state.limits.message_bytes).await {
+    let body = match body::read(body, state.limits().message_bytes).await {
         Ok(body) => body,
         Err(BodyError::TooLarge { limit }) => return super::too_large(limit).into_response(),
         Err(error @ BodyError::Broken) => return Problem::bad_request(error.to_string()).into_response(),
@@ -58,8 +61,8 @@ async fn answer(
     document: &Document<'_>,
 ) -> Result<Response, Problem> {
     let asked = read(document.root())?;
-    let identity = speaker(state, headers, identity, asked.agent)?;
-    let limit = state.limits.argument_bytes;
+    let identity = speaker(state, headers, identity, asked.agent).await?;
+    let limit = state.limits().argument_bytes;
     let arguments = match asked.arguments {
         None => Arguments::Absent,
         Some(node) if node.is_null() => Arguments::Absent,
@@ -129,7 +132,7 @@ fn read(root: Node<'_>) -> Result<Asked<'_>, Problem> {
 }
 
 /// For whom is asked. Only plaintext identity and operators may name an agent in the body.
-fn speaker(
+async fn speaker(
     state: &AgentState,
     headers: &HeaderMap,
     identity: Option<Identity>,
@@ -142,9 +145,7 @@ fn speaker(
         (Some(identity), Some(agent)) if identity.agent == agent => Ok(identity),
         (Some(identity), Some(agent)) => match identity.strength {
             Strength::Asserted => asserted(agent),
-            Strength::Anonymous | Strength::Bound | Strength::Verified if state.is_operator(headers) => {
-                asserted(agent)
-            }
+            _ if state.check_operator(headers).await.is_ok() => asserted(agent),
             Strength::Anonymous => Err(Problem::forbidden(
                 "the \"agent\" field needs a credential beside it; send \"Authorization: Bearer agent:<id>\"",
             )),

@@ -70,8 +70,8 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 /// Parses a request body that is JSON of ours.
 fn parse<'b>(body: &'b [u8], state: &AgentState) -> Result<Document<'b>, Problem> {
     let limits = tools::json::Limits {
-        max_bytes: state.limits.message_bytes,
-        max_depth: state.limits.argument_depth + 1,
+        max_bytes: state.limits().message_bytes,
+        max_depth: state.limits().argument_depth + 1,
     };
     Document::parse(body, limits).map_err(|error| unacceptable(&error))
 }

@@ -48,7 +48,7 @@ pub(super) async fn call(
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
-    let body = match body::read(body, state.limits.message_bytes).await {
+    let body = match body::read(body, state.limits().message_bytes).await {
         Ok(body) => body,
         Err(BodyError::TooLarge { limit }) => return super::too_large(limit).into_response(),
         Err(error @ BodyError::Broken) => return Problem::bad_request(error.to_string()).into_response(),
@@ -124,8 +124,8 @@ async fn run(
 ) -> Outcome {
     let bytes = arguments_of(&body);
     let limits = Limits {
-        max_bytes: state.limits.argument_bytes,
-        max_depth: state.limits.argument_depth,
+        max_bytes: state.limits().argument_bytes,
+        max_depth: state.limits().argument_depth,
     };
     let parsed = bytes.as_ref().map(|bytes| Document::parse(bytes, limits));
     let arguments = match &parsed {

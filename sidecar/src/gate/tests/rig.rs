@@ -277,7 +277,7 @@ async fn routes(
         calls: Calls::new(clock.clone()),
         own_tasks: OwnTasks::new(clock.clone()),
         tasks: Tasks::new(tasks),
-        limits: Limits::default(),
+        limits: arc_swap::ArcSwap::from_pointee(Limits::default()),
         names: Names::default(),
         metrics,
         shutdown: stop,

@@ -328,7 +328,7 @@ impl Outliving {
             .session
             .as_ref()
             .map(|session| self.state.sessions.keep(session));
-        let limits = self.state.limits;
+        let limits = self.state.limits();
         let document = envelope::parse(&self.body, limits.message_bytes, limits.argument_depth);
         let message = document
             .as_ref()

@@ -11,11 +11,12 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use net::outbound::Dialed;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::endpoint::{Endpoint, Stream};
+use super::endpoint::Endpoint;
 use crate::upstream::mcp::failure::Failure;
 
 /// Connections kept without use; more are closed.
@@ -58,7 +59,7 @@ pub(super) struct Driver {
     end: CancellationToken,
 }
 
-type Driving = http1::Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>;
+type Driving = http1::Connection<TokioIo<Dialed>, Full<Bytes>>;
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
