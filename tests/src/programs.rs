@@ -1,6 +1,10 @@
 //! Where the programs under test and the real servers and clients are.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::Process;
+use crate::wait;
 
 /// A program of this build: `toolgate`, `toolgate-control-plane`, `toolgate-sidecar`, `fixture-mcp`.
 ///
@@ -43,6 +47,24 @@ pub fn python(environment: &str, program: &str) -> PathBuf {
 #[must_use]
 pub fn npm(program: &str) -> PathBuf {
     existing(checkout().join("tests/servers/node_modules/.bin").join(program))
+}
+
+/// The fixture of the conformance suite, which speaks one era, and its URL.
+pub async fn conformance_fixture(place: &Path, era: &str) -> (Process, String) {
+    let mut command = Command::new("node");
+    command
+        .arg(checkout().join("tests/conformance/fixture/server.mjs"))
+        .arg(era);
+    let process = Process::spawn(command, &place.join(format!("{era}.log")));
+    let url = wait::until("the fixture says where it is", || async {
+        process
+            .log()
+            .lines()
+            .find(|line| line.starts_with("http://"))
+            .map(str::to_owned)
+    })
+    .await;
+    (process, url)
 }
 
 fn existing(path: PathBuf) -> PathBuf {

@@ -26,6 +26,8 @@ pub struct Origin {
     pub ended: Option<CancellationToken>,
     /// Whether the agent takes `input_required` as an answer.
     pub takes_rounds: bool,
+    /// Whether a call that its upstream runs as a task is one, and is followed to its end here.
+    pub follows_tasks: bool,
 }
 
 impl Origin {
@@ -43,6 +45,7 @@ impl Origin {
             owner: None,
             ended: None,
             takes_rounds: false,
+            follows_tasks: false,
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tests::agent::Agent;
 use tests::fleet::free_port;
 use tests::process::Process;
-use tests::programs::{checkout, npm};
+use tests::programs::{conformance_fixture as fixture, npm};
 use tests::up::Up;
 use tests::wait;
 
@@ -94,24 +94,6 @@ async fn recorded(up: &Up, agent: &str, tool: &str) -> Vec<Value> {
         (!of_tool.is_empty()).then_some(of_tool)
     })
     .await
-}
-
-/// The fixture of the conformance suite, which speaks one era.
-async fn fixture(place: &std::path::Path, era: &str) -> (Process, String) {
-    let mut command = Command::new("node");
-    command
-        .arg(checkout().join("tests/conformance/fixture/server.mjs"))
-        .arg(era);
-    let process = Process::spawn(command, &place.join(format!("{era}.log")));
-    let url = wait::until("the fixture says where it is", || async {
-        process
-            .log()
-            .lines()
-            .find(|line| line.starts_with("http://"))
-            .map(str::to_owned)
-    })
-    .await;
-    (process, url)
 }
 
 fn before(url: &str, rules: &str) -> String {

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod bounds;
+mod upstreams;
 
 use serde_json::{Value, json};
 use tests::agent::{Agent, answer};

@@ -233,6 +233,7 @@ fn render_whole(exchange: &Exchange<'_>, report: &CallReport, end: &End, name: &
 
 fn answered(exchange: &Exchange<'_>, upstream: &UpstreamAnswer) -> Answer {
     match upstream.kind {
+        AnswerKind::Error if tasks::is_missing(exchange, upstream) => exchange.error(&tasks::missing()),
         AnswerKind::Error => exchange.error_of_upstream(&upstream.raw),
         AnswerKind::Result if exchange.is_modern && upstream.era == Era::Legacy => {
             let result = splice::with_member(&upstream.raw, "resultType", b"\"complete\"");

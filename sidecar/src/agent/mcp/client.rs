@@ -77,10 +77,12 @@ pub(super) fn origin_of_task(
     exchange: &Exchange<'_>,
     questions: &Arc<RoundQuestions>,
     trace: &TraceContext,
+    follows_tasks: bool,
 ) -> Arc<Origin> {
     let held = held_origin(exchange, questions, trace);
     Arc::new(Origin {
         takes_rounds: false,
+        follows_tasks,
         ..Origin::clone(&held)
     })
 }
@@ -130,6 +132,7 @@ pub(super) fn origin_of_session(
         owner: Some(Arc::new(owner)),
         ended: Some(session.ended().clone()),
         takes_rounds: false,
+        follows_tasks: false,
     }
 }
 

@@ -4,6 +4,7 @@
 //! connection ends. Calls go through the session that it published.
 
 mod alone;
+mod as_task;
 mod attendance;
 mod catalogue;
 mod duplex;

@@ -14,7 +14,7 @@ use super::link::Link;
 use super::own::OwnConnections;
 use super::session::Session;
 use super::standing::Standing;
-use super::{Era, supervisor};
+use super::{Era, as_task, supervisor};
 use crate::upstream::children::Children;
 use crate::upstream::notice;
 use crate::upstream::{
@@ -128,7 +128,11 @@ impl McpUpstream {
         mut request: UpstreamRequest,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         request.log_level = self.log_level(&request);
-        let bound = request.timeout.unwrap_or(self.spec.limits.call_timeout);
+        let bound = match request.timeout {
+            Some(bound) => bound,
+            None if self.is_task(&request) => as_task::LONGEST,
+            None => self.spec.limits.call_timeout,
+        };
         let outcome = tokio::select! {
             biased;
             () = request.cancel.cancelled() => {
@@ -152,6 +156,9 @@ impl McpUpstream {
         self: &Arc<Self>,
         request: &UpstreamRequest,
     ) -> Result<(Answer, Era), Failure> {
+        if self.is_task(request) {
+            return Box::pin(self.follow_task(request)).await;
+        }
         let (answer, era) = self.forward(request).await?;
         let asks = request.origin.as_ref().filter(|origin| !origin.takes_rounds);
         match asks.and_then(|origin| origin.client.as_ref()) {

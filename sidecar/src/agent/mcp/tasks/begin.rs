@@ -41,6 +41,10 @@ pub(in super::super) struct Beginning {
     upstream: Option<UpstreamName>,
     /// Whether its upstream is asked for a task of its own.
     pub(in super::super) is_for_upstream: bool,
+    /// Whether a legacy upstream runs it as a task, which is followed here for a modern client.
+    is_followed: bool,
+    /// What its upstream asks a modern client.
+    questions: Arc<RoundQuestions>,
     /// Its agent can have no more tasks: it is refused.
     has_no_room: bool,
     cancel: CancellationToken,
@@ -64,9 +68,10 @@ pub(in super::super) async fn call(
 ) -> Answer {
     let (tell, told) = oneshot::channel();
     let beginning = Arc::new(Beginning::of(exchange, tell));
-    let is_at_once = !beginning.is_modern && !beginning.is_for_upstream && !beginning.has_no_room;
-    if is_at_once && let Some(task) = beginning.begin(Phase::Working, None, None) {
-        let created = words::created(&task, false);
+    if beginning.is_at_once()
+        && let Some(task) = beginning.begin(Phase::Working, None)
+    {
+        let created = words::created(&task, exchange.is_modern);
         let work = Outliving::of(exchange).run(beginning, None);
         exchange.state.tasks.go_on(async move {
             work.await;
@@ -120,9 +125,10 @@ impl Beginning {
             let registry = exchange.state.gate.registry();
             registry.upstreams_with(|offers| offers.tasks).contains(name)
         };
-        let is_for_upstream = !exchange.is_modern
-            && asked_for.is_some_and(|tool| super::declared::is_supported(tool.declared.get().as_bytes()))
+        let is_run_there = asked_for
+            .is_some_and(|tool| super::declared::is_supported(tool.declared.get().as_bytes()))
             && upstream.as_ref().is_some_and(runs_tasks);
+        let is_for_upstream = is_run_there && !exchange.is_modern;
         let ttl = params
             .and_then(|params| params.get("task"))
             .filter(|_| !exchange.is_modern)
@@ -140,11 +146,21 @@ impl Beginning {
             is_modern: exchange.is_modern,
             upstream,
             is_for_upstream,
+            is_followed: is_run_there && exchange.is_modern,
+            questions: Arc::default(),
             has_no_room,
             cancel: CancellationToken::new(),
             task: OnceLock::new(),
             told: Mutex::new(Some(tell)),
         }
+    }
+
+    /// Whether it is a task before anything is known of it: its client or its upstream says so.
+    fn is_at_once(&self) -> bool {
+        if self.is_modern {
+            return self.is_followed;
+        }
+        !self.is_for_upstream && !self.has_no_room
     }
 
     /// Why the call is not looked at.
@@ -158,19 +174,14 @@ impl Beginning {
         self.task.get().map(|task| task.id.as_str())
     }
 
-    fn begin(
-        &self,
-        phase: Phase,
-        message: Option<&str>,
-        questions: Option<Arc<RoundQuestions>>,
-    ) -> Option<Arc<OwnTask>> {
+    fn begin(&self, phase: Phase, message: Option<&str>) -> Option<Arc<OwnTask>> {
         let task = self.state.own_tasks.begin(Beginnings {
             owner: &self.owner,
             ended: self.session.as_ref().map(|session| session.ended().clone()),
             ttl: self.ttl,
             patience: self.state.gate.approval_timeout(),
             cancel: &self.cancel,
-            questions,
+            questions: self.is_modern.then(|| Arc::clone(&self.questions)),
             phase,
             message: message.map(Arc::from),
         })?;
@@ -182,7 +193,7 @@ impl Beginning {
     }
 
     /// The call waits for a person. Whether it is a task from now on.
-    fn waits(&self, pending: &PendingApproval, questions: Option<Arc<RoundQuestions>>) -> bool {
+    fn waits(&self, pending: &PendingApproval) -> bool {
         let message = format!(
             "The call waits for the approval of a person (approval {}), and runs when it is given.",
             pending.approval
@@ -191,7 +202,7 @@ impl Beginning {
             task.says(&message, self.state.own_tasks.clock());
             return true;
         }
-        let Some(task) = self.begin(Phase::Working, Some(&message), questions) else {
+        let Some(task) = self.begin(Phase::Working, Some(&message)) else {
             return false;
         };
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -208,20 +219,19 @@ impl Beginning {
         line: Line,
         trace: &TraceContext,
     ) -> Line {
-        let (questions, origin) = if self.is_modern {
-            let questions: Arc<RoundQuestions> = Arc::default();
-            let origin = client::origin_of_task(exchange, &questions, trace);
-            (Some(questions), Some(origin))
-        } else {
-            (None, None)
-        };
+        let origin = self
+            .is_modern
+            .then(|| client::origin_of_task(exchange, &self.questions, trace, self.is_followed));
+        let is_task = self.task.get().is_some();
+        let first = origin.clone().filter(|_| is_task).or(line.origin);
         let ordinary = line.on_pending;
         let wait = line.wait;
         let beginning = Arc::clone(self);
         Line {
+            origin: first,
             wait: None,
             on_pending: Box::new(move |pending| {
-                if beginning.waits(&pending, questions) {
+                if beginning.waits(&pending) {
                     return Waits { wait: None, origin };
                 }
                 if wait == Some(Duration::ZERO) {
@@ -249,7 +259,7 @@ impl Beginning {
         // A client that asks for a task reads nothing else.
         let complaint = words::complaint(&outcome);
         let text = complaint.as_deref();
-        match self.begin(Phase::Ended(outcome.clone()), text, None) {
+        match self.begin(Phase::Ended(outcome.clone()), text) {
             Some(task) => exchange.result(&words::created(&task, false)),
             None => exchange.error(&ProtocolError::denied(
                 text.unwrap_or("this agent has too many tasks; wait for one to end, or cancel one"),

@@ -5,9 +5,16 @@ use crate::upstream::mcp::scan;
 
 /// Whether the declaration says that its upstream runs calls of the tool as tasks.
 pub(super) fn is_supported(declared: &[u8]) -> bool {
-    let support =
-        scan::member(declared, "execution").and_then(|execution| scan::member(execution, "taskSupport"));
-    matches!(support, Some(b"\"optional\"" | b"\"required\""))
+    matches!(support(declared), Some(b"\"optional\"")) || is_required(declared)
+}
+
+/// Whether the declaration says that its upstream runs calls of the tool as tasks only.
+pub(super) fn is_required(declared: &[u8]) -> bool {
+    matches!(support(declared), Some(b"\"required\""))
+}
+
+fn support(declared: &[u8]) -> Option<&[u8]> {
+    scan::member(scan::member(declared, "execution")?, "taskSupport")
 }
 
 /// The declaration of a tool whose calls can wait for a person: they can be tasks, whatever its upstream says.

@@ -7,6 +7,7 @@
 pub(super) mod begin;
 mod begun;
 pub(super) mod declared;
+mod handle;
 mod own;
 mod serve;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use tools::json::Kind;
 pub use begun::Tasks;
 pub(super) use begun::note;
 pub use own::OwnTasks;
-pub(super) use serve::{heard, passed_on, serve};
+pub(super) use serve::{heard, is_missing, missing, passed_on, serve};
 
 use super::serve::Exchange;
 use super::version::{self, Legacy, META_CAPABILITIES, VERSION_HEADER};

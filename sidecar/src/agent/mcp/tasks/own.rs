@@ -34,8 +34,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const TO_FETCH: Duration = Duration::from_secs(600);
 /// Streams that hear of one task.
 const MAX_LISTENERS: usize = 8;
-/// Questions of one task that are remembered.
-const MAX_KNOWN: usize = 256;
+/// Questions of upstreams' tasks that are remembered as recorded.
+const MAX_KNOWN: usize = 4096;
 
 /// Whose a task is: of an identity, and of the session that began it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,12 @@ pub(super) struct Owner {
 impl Owner {
     pub(super) fn new(agent: AgentId, user: Option<UserId>, session: Option<String>) -> Self {
         Self { agent, user, session }
+    }
+
+    /// Agent, user and session.
+    pub(super) fn names(&self) -> (&str, Option<&str>, Option<&str>) {
+        let user = self.user.as_ref().map(UserId::as_str);
+        (self.agent.as_str(), user, self.session.as_deref())
     }
 
     pub(super) fn of(exchange: &Exchange<'_>) -> Self {
@@ -143,8 +149,6 @@ pub(super) struct OwnTask {
     cancel: CancellationToken,
     /// Cancelled when its session ends.
     ended: Option<CancellationToken>,
-    /// The keys of questions of its upstream that were recorded.
-    known: Mutex<HashSet<Vec<u8>>>,
     /// What its upstream asks its agent, where that is modern.
     pub(super) questions: Option<Arc<RoundQuestions>>,
     standing: watch::Sender<Standing>,
@@ -195,15 +199,6 @@ impl OwnTask {
         is_ended || self.until <= now
     }
 
-    /// Whether its upstream asks something with this key for the first time.
-    pub(super) fn is_new(&self, key: &[u8]) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_KNOWN {
-            known.clear();
-        }
-        known.insert(key.to_vec())
-    }
-
     /// Something is to be said about it, while it works.
     pub(super) fn says(&self, message: &str, clock: &Clock) {
         self.standing.send_modify(|standing| {
@@ -233,6 +228,8 @@ pub(super) struct Beginnings<'b> {
 #[derive(Debug)]
 pub struct OwnTasks {
     kept: Mutex<Kept>,
+    /// The questions of tasks that upstreams run, by task and key, that were recorded.
+    known: Mutex<HashSet<(String, Vec<u8>)>>,
     clock: Clock,
 }
 
@@ -247,12 +244,22 @@ impl OwnTasks {
     pub fn new(clock: Clock) -> Self {
         Self {
             kept: Mutex::default(),
+            known: Mutex::default(),
             clock,
         }
     }
 
     pub(super) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Whether the upstream of a task asks something with this key for the first time, as far as is remembered.
+    pub(super) fn is_new(&self, task: &str, key: &[u8]) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert((task.to_owned(), key.to_vec()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -273,7 +280,6 @@ impl OwnTasks {
             until: now.saturating_add(ttl),
             cancel: beginnings.cancel.clone(),
             ended: beginnings.ended,
-            known: Mutex::default(),
             questions: beginnings.questions,
             standing: watch::Sender::new(Standing {
                 phase: beginnings.phase,

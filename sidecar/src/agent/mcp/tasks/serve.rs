@@ -14,11 +14,11 @@ use super::super::mailbox::Mailbox;
 use super::super::serve::{Answer, Exchange};
 use super::super::{params, request, rounds, splice};
 use super::begin::begun_by_upstream;
-use super::own::{Beginnings, Outcome, OwnTask, Owner, Phase};
-use super::{EXTENSION, begun, speaks, words};
+use super::own::{Outcome, OwnTask, Owner, Phase};
+use super::{EXTENSION, begun, declared, handle, speaks, words};
 use crate::gate::End;
 use crate::upstream::mcp::scan;
-use crate::upstream::{AnswerKind, Reply, UpstreamAnswer};
+use crate::upstream::{AnswerKind, Era, Reply, UpstreamAnswer};
 
 const GET: &str = "tasks/get";
 const RESULT: &str = "tasks/result";
@@ -41,7 +41,7 @@ pub(in super::super) async fn serve(exchange: &Exchange<'_>, method: &str, open:
         return exchange.no_method(method);
     }
     if exchange.is_modern && !speaks(exchange) {
-        return exchange.error(&missing_extension());
+        return exchange.error(&missing());
     }
     if method == LIST {
         return begun::list(exchange, open).await;
@@ -52,13 +52,27 @@ pub(in super::super) async fn serve(exchange: &Exchange<'_>, method: &str, open:
     let found = exchange.state.own_tasks.find(&id, &Owner::of(exchange));
     match found {
         Some(task) => about(exchange, method, &task, open).await,
-        None if exchange.is_modern => exchange.error(&unknown(&id)),
+        None if exchange.is_modern => match opened(exchange, &id) {
+            Some((upstream, theirs)) => pass(exchange, method, &id, (&upstream, &theirs), open).await,
+            None => exchange.error(&unknown(&id)),
+        },
         None => begun::serve(exchange, method, &id, open).await,
     }
 }
 
+/// Whether a legacy upstream refused a call because it makes it as a task only, and its modern client does not take one.
+pub(in super::super) fn is_missing(exchange: &Exchange<'_>, answer: &UpstreamAnswer) -> bool {
+    let is_refused = exchange.is_modern
+        && answer.era == Era::Legacy
+        && scan::member(&answer.raw, "code") == Some(b"-32601")
+        && !speaks(exchange);
+    let name = request::text(exchange.params, "name").filter(|_| is_refused);
+    let tool = name.and_then(|name| exchange.state.gate.lookup(&exchange.state.names, &name));
+    tool.is_some_and(|tool| declared::is_required(tool.declared.get().as_bytes()))
+}
+
 /// The client does not say that it speaks tasks.
-fn missing_extension() -> ProtocolError {
+pub(in super::super) fn missing() -> ProtocolError {
     let mut error = ProtocolError::invalid_params("Missing required client capability");
     error.status = StatusCode::BAD_REQUEST;
     error.code = -32021;
@@ -73,11 +87,17 @@ pub(super) fn unknown(id: &str) -> ProtocolError {
     ))
 }
 
+/// The upstream that runs the task of a modern client, and its own id there.
+fn opened(exchange: &Exchange<'_>, id: &str) -> Option<(UpstreamName, String)> {
+    let identity = exchange.state.gate.control().identity()?;
+    handle::opened(&identity.digest_key, &Owner::of(exchange), id)
+}
+
 /// A request about a task of this sidecar.
 async fn about(exchange: &Exchange<'_>, method: &str, task: &Arc<OwnTask>, open: Open) -> Answer {
     let now = task.standing();
     if let Phase::HandedOn(upstream, theirs) = now.phase {
-        return pass(exchange, method, task, (&upstream, &theirs), open).await;
+        return pass(exchange, method, &task.id, (&upstream, &theirs), open).await;
     }
     match (method, exchange.is_modern) {
         (GET, true) => exchange.result(&words::modern(task)),
@@ -120,7 +140,7 @@ async fn result(exchange: &Exchange<'_>, task: &Arc<OwnTask>, open: Open) -> Ans
             AnswerKind::Error => exchange.error_of_upstream(&outcome.raw),
         },
         Phase::HandedOn(upstream, theirs) => {
-            Box::pin(pass(exchange, RESULT, task, (&upstream, &theirs), None)).await
+            Box::pin(pass(exchange, RESULT, &task.id, (&upstream, &theirs), None)).await
         }
         Phase::Working | Phase::Cancelled(None) => {
             exchange.error(&ProtocolError::internal("the task was lost"))
@@ -145,7 +165,7 @@ fn update(exchange: &Exchange<'_>, task: &OwnTask) -> Answer {
 async fn pass(
     exchange: &Exchange<'_>,
     method: &str,
-    task: &OwnTask,
+    id: &str,
     (upstream, theirs): (&UpstreamName, &str),
     open: Open,
 ) -> Answer {
@@ -157,12 +177,12 @@ async fn pass(
     {
         if exchange.is_modern
             && let Err(problem) = rounds::let_through(exchange, Some(upstream.as_str()), &answer.raw, |key| {
-                task.is_new(key)
+                exchange.state.own_tasks.is_new(id, key)
             })
         {
             return exchange.error(&ProtocolError::denied(problem));
         }
-        answer.raw = renamed(&answer.raw, method, &task.id).into();
+        answer.raw = renamed(&answer.raw, method, id).into();
     }
     request::render(exchange, &report, &asked)
 }
@@ -197,26 +217,13 @@ pub(in super::super) fn passed_on(
         ));
     }
     let upstream = upstream.and_then(|name| UpstreamName::try_from(name).ok());
-    let begun = upstream.and_then(|upstream| {
-        exchange.state.own_tasks.begin(Beginnings {
-            owner: &Owner::of(exchange),
-            ended: None,
-            ttl: scan::member(&answer.raw, "ttlMs")
-                .and_then(|ttl| serde_json::from_slice(ttl).ok())
-                .map(std::time::Duration::from_millis),
-            patience: std::time::Duration::ZERO,
-            cancel: exchange.cancel,
-            questions: None,
-            phase: Phase::HandedOn(upstream, theirs),
-            message: None,
-        })
+    let id = upstream.and_then(|upstream| {
+        let identity = exchange.state.gate.control().identity()?;
+        handle::sealed(&identity.digest_key, &Owner::of(exchange), &upstream, &theirs)
     });
-    Some(match begun {
-        Some(task) => Ok(renamed(&answer.raw, GET, &task.id)),
-        None => Err(
-            "The tool began a task, and this agent can have no more of them; it cannot be followed."
-                .to_owned(),
-        ),
+    Some(match id {
+        Some(id) => Ok(renamed(&answer.raw, GET, &id)),
+        None => Err("The tool began a task whose id is too long to be followed.".to_owned()),
     })
 }
 
@@ -234,7 +241,7 @@ pub(in super::super) fn heard(
         return Ok(Vec::new());
     };
     if !speaks(exchange) {
-        return Err(missing_extension());
+        return Err(missing());
     }
     let owner = Owner::of(exchange);
     let is_heard = |id: &str| {
