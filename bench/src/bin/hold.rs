@@ -75,7 +75,8 @@ async fn main() -> Result<()> {
     say(&format!("sidecar: process {}", sidecar.process.id()));
     tokio::time::sleep(PAUSE).await;
     let bound = Bound::time(Duration::from_secs_f64(arguments.seconds.clamp(0.1, 600.0)));
-    let (request, address, connections) = (call.request(), call.address, arguments.connections.clamp(1, 1024));
+    let (request, address, connections) =
+        (call.request(), call.address, arguments.connections.clamp(1, 1024));
     let before = sidecar.process.cpu();
     let outcome = match arguments.rate {
         Some(rate) => open_loop(address, &request, 1_000, rate, connections, bound).await?,

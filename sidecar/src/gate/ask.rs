@@ -143,7 +143,7 @@ impl Gate {
         self.fresh_enough(classification.plain_read)?;
         if !is_served {
             self.within_burst(&view, &subject).await?;
-            let limit = self.loop_limit(&view, classification.plain_read);
+            let limit = self.loop_limit(&view, &subject, classification.plain_read);
             if let Err(refusal) = self.not_looping(self.loop_key(&subject), limit) {
                 report.warnings.push(refusal.message);
             }

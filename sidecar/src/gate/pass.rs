@@ -65,7 +65,7 @@ impl Gate {
         self.fresh_enough(is_plain_read)?;
         self.within_burst(&view, &subject).await?;
         let key = self.loop_key(&subject);
-        self.not_looping(key, self.loop_limit(&view, is_plain_read))?;
+        self.not_looping(key, self.loop_limit(&view, &subject, is_plain_read))?;
         if !subject.is_served {
             return Err(unknown_tool(request.tool).into());
         }

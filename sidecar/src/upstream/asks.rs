@@ -16,8 +16,8 @@ pub struct Asks {
     pub roots: bool,
 }
 
-/// Capabilities of a client that promise something which this side does not keep: tasks of the client's own.
-const NOT_OFFERED: &str = "tasks";
+/// The capability of a client that answers questions as tasks (2025-11-25, basic/utilities/tasks).
+const TASKS: &str = "tasks";
 
 impl Asks {
     /// Everything.
@@ -45,6 +45,8 @@ impl Asks {
             "sampling/createMessage" => self.sampling,
             "elicitation/create" => self.elicitation,
             "roots/list" => self.roots,
+            // About a question that was answered with a task.
+            "tasks/get" | "tasks/result" | "tasks/cancel" => self.sampling || self.elicitation,
             _ => false,
         }
     }
@@ -64,33 +66,68 @@ impl Asks {
             "sampling/createMessage" => "sampling",
             "elicitation/create" => "elicitation",
             "roots/list" => "roots",
+            "tasks/get" | "tasks/result" | "tasks/cancel" => TASKS,
             _ => return false,
         };
         self.lets_through(method) && scan::member(capabilities, name).is_some_and(|value| value != b"null")
     }
 
-    /// Everything that this allows, as capabilities of a client that can do all of it.
+    /// Everything that this allows, as capabilities of a client that can do all of it; `with_tasks` where its revision has them.
     #[must_use]
-    pub fn announced(self) -> String {
+    pub fn announced(self, with_tasks: bool) -> String {
         let all = [
             (self.sampling, r#""sampling":{}"#),
             (self.elicitation, r#""elicitation":{"form":{},"url":{}}"#),
             (self.roots, r#""roots":{"listChanged":true}"#),
         ];
-        let members: Vec<_> = all
+        let mut members: Vec<_> = all
             .into_iter()
             .filter(|(is_allowed, _)| *is_allowed)
-            .map(|(_, member)| member)
+            .map(|(_, member)| member.to_owned())
             .collect();
+        let every =
+            br#"{"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}"#;
+        let tasks = self.tasks_of(every).filter(|_| with_tasks);
+        members.extend(tasks.map(|tasks| format!("\"{TASKS}\":{}", String::from_utf8_lossy(&tasks))));
         format!("{{{}}}", members.join(","))
     }
 
+    /// What of an agent's tasks an upstream hears of: which of the questions that it may put can be answered with one. An agent's
+    /// list would show it those of other upstreams.
+    fn tasks_of(self, tasks: &[u8]) -> Option<Vec<u8>> {
+        let requests = scan::member(tasks, "requests")?;
+        let kinds = [("sampling", self.sampling), ("elicitation", self.elicitation)];
+        let allowed: Vec<Vec<u8>> = kinds
+            .into_iter()
+            .filter(|(_, is_allowed)| *is_allowed)
+            .filter_map(|(kind, _)| {
+                Some([b"\"", kind.as_bytes(), b"\":", scan::member(requests, kind)?].concat())
+            })
+            .collect();
+        if allowed.is_empty() {
+            return None;
+        }
+        let cancel = scan::member(tasks, "cancel").map(|raw| [b"\"cancel\":", raw, b","].concat());
+        let requests = allowed.join(&b","[..]);
+        Some(
+            [
+                b"{",
+                &cancel.unwrap_or_default()[..],
+                b"\"requests\":{",
+                &requests,
+                b"}}",
+            ]
+            .concat(),
+        )
+    }
+
     /// An agent's capabilities as an upstream hears of them: without what is switched off, every other byte as it came.
+    /// `with_tasks` where its questions can be answered with tasks.
     #[must_use]
-    pub fn of_agent(self, capabilities: &Bytes) -> Bytes {
+    pub fn of_agent(self, capabilities: &Bytes, with_tasks: bool) -> Bytes {
         let members = || scan::members(capabilities).map_while(Result::ok);
         let is_offered =
-            |member: &scan::Member<'_>| self.kind(member) != Some(false) && !member.passes_for(NOT_OFFERED);
+            |member: &scan::Member<'_>| self.kind(member) != Some(false) && !member.passes_for(TASKS);
         if members().all(|member| is_offered(&member)) {
             return capabilities.clone();
         }
@@ -103,6 +140,11 @@ impl Asks {
             out.extend_from_slice(member.key);
             out.extend_from_slice(b"\":");
             out.extend_from_slice(member.value);
+        }
+        let tasks = scan::member(capabilities, TASKS).and_then(|tasks| self.tasks_of(tasks));
+        if let Some(tasks) = tasks.filter(|_| with_tasks) {
+            let comma: &[u8] = if out.len() > 1 { b"," } else { b"" };
+            out.extend_from_slice(&[comma, b"\"", TASKS.as_bytes(), b"\":", &tasks].concat());
         }
         out.push(b'}');
         Bytes::from(out)
@@ -132,21 +174,46 @@ mod tests {
         );
         let only = Asks::of(&[ServerRequest::Elicitation]);
         assert_eq!(
-            only.of_agent(&raw),
+            only.of_agent(&raw, true),
             &br#"{"elicitation":{"url":{}},"x":1.00}"#[..]
         );
         let plain = Bytes::from_static(br#"{ "roots":{}}"#);
-        assert_eq!(Asks::ALL.of_agent(&plain).as_ptr(), plain.as_ptr());
-        assert_eq!(Asks::default().announced(), "{}");
+        assert_eq!(Asks::ALL.of_agent(&plain, true).as_ptr(), plain.as_ptr());
+        assert_eq!(Asks::default().announced(true), "{}");
         assert_eq!(
-            Asks::of(&[ServerRequest::Roots]).announced(),
+            Asks::of(&[ServerRequest::Roots]).announced(true),
             r#"{"roots":{"listChanged":true}}"#
         );
     }
 
     #[test]
+    fn tasks_of_an_agent_are_offered_for_what_may_be_asked_and_never_listed() {
+        let raw = Bytes::from_static(
+            br#"{"roots":{},"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}"#,
+        );
+        assert_eq!(
+            Asks::of(&[ServerRequest::Sampling]).of_agent(&raw, true),
+            &br#"{"tasks":{"cancel":{},"requests":{"sampling":{"createMessage":{}}}}}"#[..]
+        );
+        assert_eq!(Asks::ALL.of_agent(&raw, false), &br#"{"roots":{}}"#[..]);
+        assert_eq!(
+            Asks::of(&[ServerRequest::Roots]).of_agent(&raw, true),
+            &br#"{"roots":{}}"#[..]
+        );
+        assert_eq!(
+            Asks::of(&[ServerRequest::Elicitation]).announced(true),
+            r#"{"elicitation":{"form":{},"url":{}},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}"#
+        );
+        assert!(!Asks::ALL.announced(false).contains("tasks"));
+    }
+
+    #[test]
     fn only_known_questions_are_let_through() {
-        assert!(Asks::ALL.lets_through("roots/list") && !Asks::ALL.lets_through("tasks/get"));
+        assert!(Asks::ALL.lets_through("roots/list") && !Asks::ALL.lets_through("tasks/list"));
+        let roots = Asks::of(&[ServerRequest::Roots]);
+        assert!(Asks::ALL.lets_through("tasks/get") && !roots.lets_through("tasks/get"));
+        assert!(Asks::ALL.is_supported(br#"{"tasks":{}}"#, "tasks/get"));
+        assert!(!Asks::ALL.is_supported(br#"{"sampling":{}}"#, "tasks/get"));
         assert!(!Asks::default().lets_through("roots/list"));
         assert!(Asks::ALL.is_supported(br#"{"roots":{}}"#, "roots/list"));
         assert!(!Asks::ALL.is_supported(br#"{"roots":null}"#, "roots/list"));

@@ -124,6 +124,69 @@ async fn a_change_of_roots_reaches_the_server_of_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_answers_a_question_with_a_task_that_its_server_follows() {
+    let place = folder();
+    let (_server, port) = over_http(place.path()).await;
+    let up = Up::start(&http(port, "")).await;
+    let mut capabilities = everything();
+    capabilities["tasks"] =
+        json!({"list": {}, "cancel": {}, "requests": {"sampling": {"createMessage": {}}}});
+    let anna = connected(&up, "anna", capabilities).await;
+    let task = |status: &str| {
+        json!({
+            "taskId": "of-anna", "status": status, "ttl": null, "pollInterval": 100,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+        })
+    };
+    let params =
+        json!({"name": "all.trigger-sampling-request-async", "arguments": {"prompt": "the weather"}});
+    let (asked, answer) = anna
+        .answering("tools/call", params, |method, params| match method {
+            "sampling/createMessage" => {
+                assert!(params["task"]["ttl"].is_number(), "{params}");
+                json!({"task": task("working")})
+            }
+            "tasks/get" => task("completed"),
+            "tasks/result" => says(
+                "anna",
+                "sampling/createMessage",
+                &json!({"messages": [{"content": {"text": "it"}}]}),
+            ),
+            other => says("anna", other, params),
+        })
+        .await;
+    let result = answer["result"].to_string();
+    assert!(
+        result.contains("[COMPLETED]") && result.contains("anna has read"),
+        "{result}"
+    );
+    let methods: Vec<_> = asked
+        .iter()
+        .filter_map(|asked| asked["method"].as_str())
+        .collect();
+    assert!(
+        methods.contains(&"tasks/get") && methods.contains(&"tasks/result"),
+        "{methods:?}"
+    );
+    let polled = recorded(&up, "anna", "all.method:tasks/get").await;
+    assert_eq!(polled[0]["outcome"], "ok", "{polled:?}");
+
+    // A client that runs no tasks is asked nothing about any.
+    let bert = connected(&up, "bert", everything()).await;
+    let (asked, result) = call(
+        &bert,
+        "bert",
+        "all.trigger-sampling-request-async",
+        json!({"prompt": "the weather"}),
+    )
+    .await;
+    assert!(
+        !asked.iter().any(|asked| asked["method"] == "tasks/get"),
+        "{asked:?} {result}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_belongs_to_the_session_that_began_it() {
     let place = folder();
     let (_server, port) = over_http(place.path()).await;

@@ -26,6 +26,7 @@ use crate::upstream::{Asks, Client, Notice, Origin, Party, Question, Reply};
 const NOT_SUPPORTED: i32 = -32601;
 const GONE: i32 = -32001;
 const BUSY: i32 = -32603;
+const INVALID: i32 = -32602;
 
 /// Whom a call is forwarded for whose client may be asked on the call's own stream.
 pub(super) fn asked_origin(
@@ -162,6 +163,9 @@ impl SessionClient {
         if !Asks::ALL.is_supported(session.capabilities(), &question.method) {
             return Reply::error(NOT_SUPPORTED, "the agent's client does not support this");
         }
+        if !tasks::of_client::may_ask(session.client_tasks(), question) {
+            return Reply::error(INVALID, "the agent has answered you with no such task");
+        }
         let Some((id, answer)) = session.questions().begin(question.progress.clone()) else {
             return Reply::error(BUSY, "the agent has too many open questions");
         };
@@ -180,6 +184,9 @@ impl SessionClient {
             () = session.ended().cancelled() => None,
         };
         drop(asked);
+        if let Some(reply) = &reply {
+            tasks::of_client::note(session.client_tasks(), question, reply);
+        }
         reply.unwrap_or_else(|| Reply::error(GONE, "the agent's session has ended"))
     }
 }

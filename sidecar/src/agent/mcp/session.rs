@@ -36,6 +36,7 @@ pub struct Session {
     questions: Questions,
     tasks: Tasks,
     logs: Logs,
+    client_tasks: Tasks,
     streams: Mutex<Streams>,
     origin: OnceLock<Arc<Origin>>,
 }
@@ -85,6 +86,7 @@ impl Session {
             questions: Questions::default(),
             tasks: Tasks::default(),
             logs: Logs::default(),
+            client_tasks: Tasks::default(),
             streams: Mutex::default(),
             origin: OnceLock::new(),
         }
@@ -136,6 +138,11 @@ impl Session {
     /// The log messages that it asked for.
     pub fn logs(&self) -> &Logs {
         &self.logs
+    }
+
+    /// The tasks by which its client answers, and whom it answers so.
+    pub fn client_tasks(&self) -> &Tasks {
+        &self.client_tasks
     }
 
     /// Whom its requests are forwarded for.

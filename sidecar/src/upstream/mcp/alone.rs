@@ -56,9 +56,11 @@ impl McpUpstream {
         shared: &Session,
         request: &UpstreamRequest,
     ) -> Result<Answer, Failure> {
+        let dialect = &shared.opened.wire.dialect;
+        let with_tasks = dialect.era == Era::Legacy && origin.owner.is_some();
         let key = (
             origin.party.clone(),
-            shared.opened.wire.dialect.asks.of_agent(&origin.capabilities),
+            dialect.asks.of_agent(&origin.capabilities, with_tasks),
         );
         let mut is_first = true;
         loop {

@@ -207,7 +207,7 @@ fn meta(id: u64, request: &UpstreamRequest, dialect: &Dialect, forwards_identity
         let capabilities = request
             .origin
             .as_ref()
-            .map(|origin| dialect.asks.of_agent(&origin.capabilities));
+            .map(|origin| dialect.asks.of_agent(&origin.capabilities, false));
         push_identification(&mut out, dialect, capabilities.as_deref().unwrap_or(b"{}"));
         if let Some(level) = request.log_level {
             out.extend_from_slice(format!(",\"{LOG_LEVEL}\":\"{}\"", level.as_str()).as_bytes());

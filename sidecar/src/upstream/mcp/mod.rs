@@ -66,7 +66,7 @@ impl Dialect {
             era: Era::Modern,
             revision: MODERN_REVISION,
             asks,
-            capabilities: asks.announced().into(),
+            capabilities: asks.announced(false).into(),
         }
     }
 
@@ -75,7 +75,7 @@ impl Dialect {
             era: Era::Legacy,
             revision,
             asks,
-            capabilities: asks.announced().into(),
+            capabilities: asks.announced(true).into(),
         }
     }
 }

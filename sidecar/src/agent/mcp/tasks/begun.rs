@@ -32,7 +32,7 @@ impl Tasks {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, id: String, upstream: UpstreamName) {
+    pub(super) fn begin(&self, id: String, upstream: UpstreamName) {
         let mut begun = self.lock();
         if begun.len() >= MAX_TASKS {
             begun.pop_front();
@@ -49,7 +49,7 @@ impl Tasks {
             .map(|(_, upstream)| upstream.clone())
     }
 
-    fn knows(&self, id: &str, upstream: &UpstreamName) -> bool {
+    pub(super) fn knows(&self, id: &str, upstream: &UpstreamName) -> bool {
         self.lock()
             .iter()
             .any(|(known, by)| known == id && by == upstream)
@@ -72,7 +72,7 @@ pub(in super::super) fn note(exchange: &Exchange<'_>, report: &CallReport) {
     }
 }
 
-fn text(object: &[u8], key: &str) -> Option<String> {
+pub(super) fn text(object: &[u8], key: &str) -> Option<String> {
     serde_json::from_slice(scan::member(object, key)?).ok()
 }
 

@@ -8,6 +8,7 @@ pub(super) mod begin;
 mod begun;
 pub(super) mod declared;
 mod handle;
+pub(super) mod of_client;
 mod own;
 mod serve;
 #[cfg(test)]

@@ -199,7 +199,7 @@ fn renamed(raw: &[u8], method: &str, id: &str) -> Vec<u8> {
 /// alone can ask for it. `None`: it is no task.
 pub(in super::super) fn passed_on(
     exchange: &Exchange<'_>,
-    upstream: Option<&str>,
+    upstream_name: Option<&str>,
     answer: &UpstreamAnswer,
 ) -> Option<Result<Vec<u8>, String>> {
     if exchange.task.is_some_and(|task| task.id().is_some()) {
@@ -216,13 +216,17 @@ pub(in super::super) fn passed_on(
             "The tool answers with a task, which this client does not say that it can follow.".to_owned(),
         ));
     }
-    let upstream = upstream.and_then(|name| UpstreamName::try_from(name).ok());
+    let upstream = upstream_name.and_then(|name| UpstreamName::try_from(name).ok());
     let id = upstream.and_then(|upstream| {
         let identity = exchange.state.gate.control().identity()?;
         handle::sealed(&identity.digest_key, &Owner::of(exchange), &upstream, &theirs)
     });
     Some(match id {
-        Some(id) => Ok(renamed(&answer.raw, GET, &id)),
+        Some(id) => {
+            let is_new = |key: &[u8]| exchange.state.own_tasks.is_new(&id, key);
+            rounds::let_through(exchange, upstream_name, &answer.raw, is_new)
+                .map(|()| renamed(&answer.raw, GET, &id))
+        }
         None => Err("The tool began a task whose id is too long to be followed.".to_owned()),
     })
 }
