@@ -88,7 +88,7 @@ fn about(request: &UpstreamRequest, method: &str, id: &[u8]) -> UpstreamRequest 
         arguments: None,
         meta: None,
         extra: Some(Bytes::from([b"{\"taskId\":", id, b"}"].concat())),
-        progress: None,
+        audience: None,
         cancel: CancellationToken::new(),
         ..request.clone()
     }

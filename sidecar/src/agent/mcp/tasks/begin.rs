@@ -223,7 +223,7 @@ impl Beginning {
             .is_modern
             .then(|| client::origin_of_task(exchange, &self.questions, trace, self.is_followed));
         let is_task = self.task.get().is_some();
-        let first = origin.clone().filter(|_| is_task).or(line.origin);
+        let first = origin.clone().filter(|_| is_task).unwrap_or(line.origin);
         let ordinary = line.on_pending;
         let wait = line.wait;
         let beginning = Arc::clone(self);

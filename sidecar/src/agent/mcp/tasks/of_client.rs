@@ -42,6 +42,7 @@ mod tests {
     fn question(upstream: &str, method: &str, params: &'static str) -> Question {
         Question {
             upstream: upstream.into(),
+            name: None,
             method: method.into(),
             params: Bytes::from_static(params.as_bytes()),
             progress: None,
