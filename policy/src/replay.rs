@@ -229,6 +229,12 @@ pub fn with_call<T>(
     })
 }
 
+/// Whether the recorded call was decided under the name that was called alone, so that a test of that name says the same.
+pub fn is_of_one_name(catalogue: &Catalogue, recorded: &Recorded) -> bool {
+    let parts = with_parts(catalogue, recorded, |_, meanings| meanings.is_empty());
+    parts.unwrap_or(false)
+}
+
 /// The recorded call under the name that was called, and what else it can mean.
 fn with_parts<T>(
     catalogue: &Catalogue,

@@ -106,3 +106,43 @@ fn the_sidecar_knows_no_database_and_the_control_plane_no_upstream() {
         }
     }
 }
+
+/// The Rust files below a folder of the checkout.
+fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found = Vec::new();
+    for path in entries {
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_sidecars_child_processes_are_started_in_one_place() {
+    let checkout = tests::programs::checkout();
+    let mut starting = Vec::new();
+    // What runs in a process with a sidecar, but for the servers of tests.
+    for room in ["sidecar", "control-plane", "cli", "net"] {
+        for file in sources(&checkout.join(room).join("src")) {
+            let name = file.strip_prefix(&checkout).unwrap().display().to_string();
+            let text = std::fs::read_to_string(&file).unwrap();
+            let is_of_tests = name.contains("/testing/") || name.contains("/tests");
+            let has_commands = text.contains("process::") && text.contains("Command");
+            if has_commands && text.contains(".spawn()") && !is_of_tests {
+                starting.push(name);
+            }
+        }
+    }
+    starting.sort();
+    let own = ["family.rs", "keeper.rs"].map(|name| format!("sidecar/src/upstream/children/{name}"));
+    assert_eq!(
+        starting, own,
+        "what is started elsewhere would be taken for an orphan"
+    );
+}

@@ -65,6 +65,11 @@ impl Meanings {
         Ok(meanings)
     }
 
+    /// Whether nothing else can run than what was called.
+    pub(super) fn is_empty(&self) -> bool {
+        self.others.is_empty()
+    }
+
     pub(super) fn commands<'c>(&'c self, called: &'c ToolName, together: &'c Classification) -> Commands<'c> {
         let others = self.others.iter().map(|other| Meant {
             name: &other.name,

@@ -192,4 +192,9 @@ fn the_command_on_which_a_decision_rests_is_the_one_that_is_explained() {
     };
     assert_eq!(about("gh.__dispatch", &["pr", "merge"]), "gh.pr.merge");
     assert_eq!(about("gh.pr.list", &["pr", "list"]), "gh.pr.list");
+
+    let is_of_one = |tool: &str, argv: &[&str]| is_of_one_name(&programs(), &run_as(tool, Some(argv)));
+    assert!(is_of_one("gh.pr.list", &["pr", "list"]) && is_of_one("jq.run", &["."]));
+    assert!(!is_of_one("gh.__dispatch", &["pr", "merge"]));
+    assert!(!is_of_one("gh.pr.list", &["pr", "--repo", "list"]));
 }

@@ -5,6 +5,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::prctl;
 use nix::sys::signal::SigSet;
@@ -15,8 +16,12 @@ use super::stale;
 const ARGUMENT: &str = "keep-programs";
 /// This executable, also after another one was installed in its place.
 const EXECUTABLE: &str = "/proc/self/exe";
-/// The longest mark.
+/// The longest mark, and the longest last word.
 const MARK_BYTES: u64 = 1024;
+/// What is said to a keeper that is no longer needed.
+const DISMISSAL: &[u8] = b"done\n";
+/// How long a program may take to start.
+const STARTING: Duration = Duration::from_millis(200);
 
 /// A running keeper.
 #[derive(Debug)]
@@ -48,7 +53,10 @@ impl Keeper {
 
     /// Lets it look once more, and end.
     pub(super) fn dismiss(&mut self) {
-        self.pipe = None;
+        if let Some(mut pipe) = self.pipe.take() {
+            // One that has ended needs no word.
+            let _ = pipe.write_all(DISMISSAL);
+        }
     }
 
     /// Whether it runs; it is reaped where it does not.
@@ -81,9 +89,14 @@ fn keep() {
     if read.is_err() || !prefix.ends_with('\n') {
         return;
     }
-    // Nothing more is ever sent.
-    let _ = io::copy(&mut input, &mut io::sink());
-    let killed = stale::end(prefix.trim_end());
+    let mut last = Vec::new();
+    let _ = input.take(MARK_BYTES).read_to_end(&mut last);
+    let mut killed = stale::end(prefix.trim_end());
+    if last != DISMISSAL {
+        // What was being started just then bears its mark a moment later.
+        stale::pause(STARTING);
+        killed += stale::end(prefix.trim_end());
+    }
     if killed > 0 {
         // Nobody may be reading.
         let _ = writeln!(

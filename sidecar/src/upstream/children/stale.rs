@@ -32,7 +32,7 @@ pub(super) fn end(prefix: &str) -> usize {
                 killed.insert((id, status.start));
             }
         }
-        pause();
+        pause(PAUSE);
     }
 }
 
@@ -65,6 +65,6 @@ fn marked(prefix: &str) -> Vec<(i32, Status)> {
     clippy::disallowed_methods,
     reason = "the keeper and the start of a process have no reactor that this could hold up"
 )]
-fn pause() {
-    thread::sleep(PAUSE);
+pub(super) fn pause(time: Duration) {
+    thread::sleep(time);
 }
