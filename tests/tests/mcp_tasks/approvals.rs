@@ -1,11 +1,11 @@
 //! A call that waits for a person is a task for a client that speaks tasks, whatever its upstream can do.
 
 use serde_json::json;
-use tests::agent::answer;
+use tests::agent::{answer, messages};
 use tests::fleet::Fleet;
 use tests::wait;
 
-use super::{Client, UNKNOWN, both, count, governed, pending, resolve};
+use super::{Client, UNKNOWN, both, count, governed, pending, resolve, with_tasks};
 
 #[tokio::test]
 async fn a_call_that_needs_a_person_is_a_task_at_once_and_runs_when_it_is_approved() {
@@ -216,4 +216,48 @@ async fn a_task_is_its_owners_alone() {
     assert_eq!(refused["error"]["code"], -32021, "{refused}");
     let needed = &refused["error"]["data"]["requiredCapabilities"]["extensions"];
     assert!(needed["io.modelcontextprotocol/tasks"].is_object(), "{refused}");
+}
+
+#[tokio::test]
+async fn who_listens_to_a_task_is_told_how_it_ends() {
+    let fleet = Fleet::on_sqlite("").await;
+    let sidecar = governed(&fleet).await;
+    let client = Client::modern(&sidecar, "a-modern");
+    let begun = client
+        .begin("fixture.write_item", json!({"of": "a-modern"}))
+        .await;
+    let id = client.task(&begun);
+    let filter = json!({"notifications": {"taskIds": [id, "of-nobody"]}});
+    let listening = client
+        .agent
+        .modern_as(with_tasks(), "subscriptions/listen", None, filter.clone());
+    let mut stream = listening.send().await.unwrap();
+    let mut text = String::new();
+    resolve(&fleet, &pending(&fleet, "a-modern").await, "approve").await;
+    let hearing = async {
+        loop {
+            let chunk = stream.chunk().await.unwrap().expect("the stream ended");
+            text.push_str(&String::from_utf8_lossy(&chunk));
+            let heard = messages(&text);
+            let ended = heard
+                .iter()
+                .find(|message| message["params"]["status"] == "completed");
+            if let Some(ended) = ended {
+                return (heard[0].clone(), ended.clone());
+            }
+        }
+    };
+    let (acknowledged, ended) = tokio::time::timeout(wait::PATIENCE, hearing)
+        .await
+        .expect("the end of the task");
+    assert_eq!(acknowledged["params"]["notifications"]["taskIds"], json!([id]));
+    assert_eq!(ended["method"], "notifications/tasks");
+    assert_eq!(ended["params"]["taskId"], id);
+    assert_eq!(ended["params"]["_meta"], acknowledged["params"]["_meta"]);
+    let result = &ended["params"]["result"]["content"][0]["text"];
+    assert_eq!(result, "write_item {\"of\":\"a-modern\"}", "{ended}");
+
+    let undeclared = client.agent.modern("subscriptions/listen", None, filter);
+    let refused = answer(undeclared).await;
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
 }
