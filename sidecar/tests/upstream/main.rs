@@ -9,6 +9,7 @@
     reason = "test code"
 )]
 
+mod connections;
 mod fixture;
 mod http;
 mod limits;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::Era;
 use super::attendance::{Attendance, Renewal};
 use super::envelope::Answer;
@@ -143,7 +145,9 @@ impl McpUpstream {
                 };
                 let session = Session::new(shared.number, link, opened, own.standing.subscribed());
                 session.mirrors.store(shared.mirrors.load_full());
+                let abandoned = CancellationToken::new();
                 let attending = Attendance {
+                    abandoned: abandoned.clone(),
                     upstream: Arc::clone(self),
                     key: key.clone(),
                     own: Arc::clone(own),
@@ -151,11 +155,14 @@ impl McpUpstream {
                     origin: Arc::clone(origin),
                 };
                 self.tasks.spawn(attending.run());
+                // Whoever opens it may be cancelled while it waits below; the next one opens another.
+                let unplaced = abandoned.drop_guard();
                 if session.opened.wire.dialect.era == Era::Legacy && session.opened.has_news() {
                     // What a server says before anybody listens is lost, its questions among it.
                     let _ = tokio::time::timeout(LISTEN_PATIENCE, session.link.listens()).await;
                 }
                 self.ask_again(&session, &own.standing).await;
+                let _ = unplaced.disarm();
                 Ok(session)
             })
             .await

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::link::Link;
 use super::own::{Key, Own};
@@ -22,6 +23,8 @@ pub(super) struct Attendance {
     pub(super) own: Arc<Own>,
     pub(super) session: Arc<Session>,
     pub(super) origin: Arc<Origin>,
+    /// Cancelled when it was opened by a request that ended before its party had it.
+    pub(super) abandoned: CancellationToken,
 }
 
 /// Why a connection is no longer attended to.
@@ -30,6 +33,8 @@ enum Over {
     Unneeded,
     /// It ended by itself.
     Lost,
+    /// It never was its party's, which has another, or none.
+    Abandoned,
 }
 
 impl Attendance {
@@ -47,6 +52,7 @@ impl Attendance {
         match over {
             Over::Unneeded => self.upstream.own.forget(&self.key, &self.own),
             Over::Lost => self.upstream.ended(&self.key, &self.own, &self.origin),
+            Over::Abandoned => {}
         }
         self.session.link.close(Some(&self.session.opened.wire)).await;
     }
@@ -64,6 +70,7 @@ impl Attendance {
             tokio::select! {
                 () = self.upstream.stop.cancelled() => return Over::Unneeded,
                 () = self.own.close.cancelled() => return Over::Unneeded,
+                () = self.abandoned.cancelled() => return Over::Abandoned,
                 () = &mut party_ended => return Over::Unneeded,
                 reason = link.ended() => {
                     tracing::debug!(upstream = %self.upstream.name(), "a session's own connection ended: {reason}");

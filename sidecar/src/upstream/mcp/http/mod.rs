@@ -5,6 +5,7 @@ mod exchange;
 pub(super) mod legacy_sse;
 mod listen;
 pub(super) mod mirror;
+mod outflow;
 mod pool;
 mod reader;
 mod sse;

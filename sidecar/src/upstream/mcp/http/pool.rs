@@ -11,12 +11,12 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use net::outbound::Dialed;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::Endpoint;
+use super::outflow::{Backlog, Outflow};
 use crate::upstream::mcp::failure::Failure;
 
 /// Connections kept without use; more are closed.
@@ -55,11 +55,13 @@ pub(super) struct Connection {
 pub(super) struct Driver {
     /// None once the connection has ended.
     driving: Option<Pin<Box<Driving>>>,
+    /// What was written and has not left.
+    backlog: Backlog,
     /// Ends the connection, in use or not.
     end: CancellationToken,
 }
 
-type Driving = http1::Connection<TokioIo<Dialed>, Full<Bytes>>;
+type Driving = http1::Connection<TokioIo<Outflow>, Full<Bytes>>;
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,10 +102,11 @@ impl Driver {
 }
 
 impl Connection {
-    /// Whether another request can be sent, as far as is known without waiting.
+    /// Whether another request can be sent, as far as is known without waiting. It cannot where the last one was answered before the
+    /// upstream had read it: what is left of that one stands in the way.
     fn is_usable(&mut self) -> bool {
         self.driver.poll(&mut Context::from_waker(Waker::noop()));
-        self.driver.driving.is_some() && !self.sender.is_closed()
+        self.driver.driving.is_some() && self.sender.is_ready() && self.driver.backlog.is_empty()
     }
 }
 
@@ -138,11 +141,12 @@ impl Pool {
 
     /// Keeps a connection whose last response was read to its end.
     pub(super) fn give(&self, mut connection: Connection) {
-        if self.end.is_cancelled() || !connection.is_usable() {
+        if !connection.is_usable() {
             return;
         }
         let mut idle = locked(&self.idle);
-        if idle.connections.len() >= MAX_IDLE {
+        // Asked under the lock: what is put here after the end would not be closed.
+        if self.end.is_cancelled() || idle.connections.len() >= MAX_IDLE {
             return;
         }
         idle.connections.push((Instant::now(), connection));
@@ -154,7 +158,7 @@ impl Pool {
 
     /// A new connection.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
-        let stream = self.endpoint.connect().await?;
+        let (stream, backlog) = Outflow::new(self.endpoint.connect().await?);
         let (sender, driving) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Failure::Unreachable(format!("the connection cannot be used: {error}")))?;
@@ -162,6 +166,7 @@ impl Pool {
             sender,
             driver: Driver {
                 driving: Some(Box::pin(driving)),
+                backlog,
                 end: self.end.clone(),
             },
         })

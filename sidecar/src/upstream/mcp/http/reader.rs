@@ -93,8 +93,11 @@ impl HttpLink {
             self.discard(exchange).await;
             return Err(Failure::SessionExpired);
         }
-        let text = exchange.whole(MAX_REFUSAL).await.unwrap_or_default();
-        self.pool.give(exchange.connection);
+        let read = exchange.whole(MAX_REFUSAL).await;
+        if read.is_ok() {
+            self.pool.give(exchange.connection);
+        }
+        let text = read.unwrap_or_default();
         if matches!(status.as_u16(), 401 | 403 | 407 | 429) {
             return Err(Failure::Status(status.as_u16()));
         }
