@@ -154,8 +154,8 @@ impl SessionClient {
     fn say(&self, session: &Session, message: &[u8]) {
         let event = sse::event(message);
         match self.stream.as_ref().and_then(|stream| stream.opened()) {
-            Some(stream) => stream.mailbox.put(event),
-            None => session.mailbox().put(event),
+            Some(stream) => stream.mailbox.ask(event),
+            None => session.mailbox().ask(event),
         }
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for a client without a stream, or with a slow one; the oldest go first when there are more.
 const ROOM: usize = 256;
-/// Bytes that wait.
+/// Bytes that wait, without the largest message among them: a question can be larger than this.
 const ROOM_BYTES: usize = 1 << 20;
 /// Messages that wait on the stream of a call before its progress is left out.
 const AHEAD: usize = 128;
@@ -89,6 +89,15 @@ impl Letters {
         self.queue.push_back(message);
     }
 
+    fn is_overfull(&self) -> bool {
+        let is_too_large = || {
+            let waiting = self.queue.iter().skip(self.kept());
+            let largest = waiting.map(Bytes::len).max().unwrap_or(0);
+            self.waiting_bytes.saturating_sub(largest) > ROOM_BYTES
+        };
+        self.waiting() > ROOM || (self.waiting_bytes > ROOM_BYTES && is_too_large())
+    }
+
     fn take(&mut self) -> Option<(u64, Bytes)> {
         let message = self.queue.get(self.kept())?.clone();
         let number = self.next;
@@ -120,18 +129,21 @@ impl Mailbox {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message behind the others.
+    /// Puts a message behind the others, unless it is larger than all that may wait.
     pub fn put(&self, message: Bytes) {
+        if message.len() <= ROOM_BYTES {
+            self.ask(message);
+        }
+    }
+
+    /// Puts a question behind the others, of whatever size: somebody waits for its answer.
+    pub fn ask(&self, question: Bytes) {
         let mut letters = self.lock();
         if letters.is_finished {
             return;
         }
-        letters.push(message);
-        while letters.waiting() > ROOM || letters.waiting_bytes > ROOM_BYTES {
-            if !letters.drop_oldest() {
-                break;
-            }
-        }
+        letters.push(question);
+        while letters.is_overfull() && letters.drop_oldest() {}
         drop(letters);
         self.filled.notify_one();
     }
@@ -246,7 +258,26 @@ mod tests {
         }
         assert_eq!(next(&mailbox).await, "1");
         assert_eq!(next(&mailbox).await, "2");
-        mailbox.put(Bytes::from(vec![b'x'; ROOM_BYTES + 1]));
+        mailbox.put(Bytes::from(vec![b'x'; ROOM_BYTES]));
+        mailbox.put(Bytes::from(vec![b'y'; ROOM_BYTES]));
+        mailbox.put(Bytes::from_static(b"z"));
+        assert_eq!(mailbox.lock().waiting(), 2, "the others gave way");
+    }
+
+    #[tokio::test]
+    async fn a_question_of_any_size_waits_beside_the_rest_and_only_one_does() {
+        let mailbox = Mailbox::default();
+        let large = |letter: u8| Bytes::from(vec![letter; 4 * ROOM_BYTES]);
+        mailbox.put(Bytes::from_static(b"a"));
+        mailbox.put(large(b'n'));
+        mailbox.ask(large(b'q'));
+        mailbox.put(Bytes::from_static(b"b"));
+        assert_eq!(next(&mailbox).await, "a");
+        assert_eq!(mailbox.next().await.unwrap().1, large(b'q'));
+        assert_eq!(next(&mailbox).await, "b");
+        mailbox.ask(large(b'q'));
+        mailbox.ask(large(b'r'));
+        assert_eq!(mailbox.next().await.unwrap().1, large(b'r'));
         assert_eq!(mailbox.lock().waiting(), 0);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use net::clock::Clock;
@@ -28,7 +28,7 @@ pub struct Session {
     last_used: AtomicU64,
     in_use: AtomicUsize,
     ended: CancellationToken,
-    calls: Mutex<HashMap<RequestId, CancellationToken>>,
+    calls: Mutex<Calls>,
     mailbox: Arc<Mailbox>,
     /// What its client says that it can do: a raw JSON object.
     capabilities: Bytes,
@@ -39,6 +39,13 @@ pub struct Session {
     client_tasks: Tasks,
     streams: Mutex<Streams>,
     origin: OnceLock<Arc<Origin>>,
+}
+
+/// The calls in flight of a session. Clients have been seen to give several the same id.
+#[derive(Debug, Default)]
+struct Calls {
+    last: u64,
+    by_number: HashMap<u64, (RequestId, CancellationToken)>,
 }
 
 /// The streams of a session's calls that can be resumed, by number.
@@ -107,11 +114,16 @@ impl Session {
         &self.ended
     }
 
-    /// Cancels the call with this request id; nothing happens when there is none.
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancels the calls with this request id; nothing happens when there is none.
     pub fn cancel(&self, id: &RequestId) {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(token) = calls.get(id) {
-            token.cancel();
+        for (of, token) in self.calls().by_number.values() {
+            if of == id {
+                token.cancel();
+            }
         }
     }
 
@@ -202,17 +214,23 @@ impl Session {
         self.last_used.store(now, Ordering::Relaxed);
     }
 
-    /// A call begins, which `cancel` ends.
-    pub(super) fn begin_call(&self, id: RequestId, cancel: CancellationToken) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.insert(id, cancel);
+    /// A call begins, which `cancel` ends: its number among the session's calls.
+    fn begin_call(&self, id: RequestId, cancel: CancellationToken) -> u64 {
+        let mut calls = self.calls();
+        // Asked under the lock: whoever ends the session cancels what it finds there, and nothing later.
+        if self.ended.is_cancelled() {
+            cancel.cancel();
+        }
+        calls.last += 1;
+        let number = calls.last;
+        calls.by_number.insert(number, (id, cancel));
+        number
     }
 
     /// Ends it, its streams and its calls.
     pub(super) fn end(&self) {
         self.ended.cancel();
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        for token in calls.values() {
+        for (_, token) in self.calls().by_number.values() {
             token.cancel();
         }
     }
@@ -222,15 +240,32 @@ impl Session {
 #[derive(Debug)]
 pub struct Use {
     session: Arc<Session>,
-    call: Option<RequestId>,
+    /// The number of the call that it is.
+    call: Option<u64>,
     clock: Clock,
 }
 
 impl Use {
-    pub(super) fn begin(session: Arc<Session>, call: Option<RequestId>, clock: &Clock) -> Self {
+    /// By an open stream.
+    pub(super) fn of_stream(session: &Arc<Session>, clock: &Clock) -> Self {
+        Self::begin(session, None, clock)
+    }
+
+    /// By a call with this request id, which `cancel` ends.
+    pub(super) fn of_call(
+        session: &Arc<Session>,
+        id: &RequestId,
+        cancel: &CancellationToken,
+        clock: &Clock,
+    ) -> Self {
+        let number = session.begin_call(id.clone(), cancel.clone());
+        Self::begin(session, Some(number), clock)
+    }
+
+    fn begin(session: &Arc<Session>, call: Option<u64>, clock: &Clock) -> Self {
         session.in_use.fetch_add(1, Ordering::Relaxed);
         Self {
-            session,
+            session: Arc::clone(session),
             call,
             clock: clock.clone(),
         }
@@ -239,9 +274,8 @@ impl Use {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        if let Some(id) = &self.call {
-            let mut calls = self.session.calls.lock().unwrap_or_else(PoisonError::into_inner);
-            calls.remove(id);
+        if let Some(number) = self.call {
+            self.session.calls().by_number.remove(&number);
         }
         self.session.touch(self.clock.boot_now().as_secs());
         self.session.in_use.fetch_sub(1, Ordering::Relaxed);

@@ -113,13 +113,12 @@ impl Sessions {
 
     /// Marks the session as used by a stream until the answer is dropped.
     pub fn keep(&self, session: &Arc<Session>) -> Use {
-        Use::begin(Arc::clone(session), None, &self.clock)
+        Use::of_stream(session, &self.clock)
     }
 
     /// Marks the session as used by a call, which a `notifications/cancelled` with its id cancels.
     pub fn call(&self, session: &Arc<Session>, id: &RequestId, cancel: &CancellationToken) -> Use {
-        session.begin_call(id.clone(), cancel.clone());
-        Use::begin(Arc::clone(session), Some(id.clone()), &self.clock)
+        Use::of_call(session, id, cancel, &self.clock)
     }
 
     /// Ends the session with this id, its streams and its calls, if it belongs to `identity`. Says whether it did.
@@ -156,9 +155,9 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use crate::identity::Strength;
-
+    use super::super::envelope;
     use super::*;
+    use crate::identity::Strength;
 
     const NOTHING: Bytes = Bytes::from_static(b"{}");
 
@@ -203,6 +202,23 @@ mod tests {
         drop(held);
         sessions.end_idle();
         assert!(!streaming.ended().is_cancelled(), "it was used just now");
+    }
+
+    #[test]
+    fn calls_with_one_id_are_cancelled_all_and_with_their_session_whenever_they_began() {
+        let (sessions, _) = sessions(10);
+        let session = sessions.begin(&identity("a"), Legacy::NEWEST, NOTHING).unwrap();
+        let document = envelope::parse(b"1", 16, 1).unwrap();
+        let id = RequestId::read(document.root()).unwrap();
+        let [first, second, late] = [(); 3].map(|()| CancellationToken::new());
+        let over = sessions.call(&session, &id, &first);
+        let _under_way = sessions.call(&session, &id, &second);
+        drop(over);
+        session.cancel(&id);
+        assert!(second.is_cancelled() && !first.is_cancelled());
+        assert!(sessions.end(session.id(), &identity("a")));
+        let _too_late = sessions.call(&session, &id, &late);
+        assert!(late.is_cancelled());
     }
 
     #[test]
