@@ -17,7 +17,7 @@ use crate::upstream::mcp::scan;
 use crate::upstream::{LogLevel, Notice, Upstream};
 
 /// Subscriptions of one client.
-const MAX_SUBSCRIPTIONS: usize = 1000;
+pub(super) const MAX_SUBSCRIPTIONS: usize = 1000;
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A client that hears of something.

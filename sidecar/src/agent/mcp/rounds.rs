@@ -25,6 +25,7 @@ use super::serve::{self, Answer, Exchange};
 use super::{call, denial, dispatch, splice};
 use crate::gate::{AskedAgent, Continuation, random_bytes};
 use crate::identity::Identity;
+use crate::upstream::mcp::rounds::MAX_QUESTIONS;
 use crate::upstream::mcp::scan;
 use crate::upstream::{AnswerKind, Question, Reply, UpstreamAnswer};
 
@@ -310,8 +311,16 @@ pub(super) fn let_through(
         traceparent: None,
     };
     let requests = scan::member(result, "inputRequests").unwrap_or(b"{}");
-    for request in scan::members(requests) {
-        let request = request.map_err(|_| "The upstream's inputRequests are no object.".to_owned())?;
+    let requests: Vec<_> = scan::members(requests)
+        .take(MAX_QUESTIONS + 1)
+        .collect::<Result<_, _>>()
+        .map_err(|_| "The upstream's inputRequests are no object.".to_owned())?;
+    if requests.len() > MAX_QUESTIONS {
+        return Err(format!(
+            "The tool asks for more than {MAX_QUESTIONS} inputs at once."
+        ));
+    }
+    for request in requests {
         let method: String = scan::member(request.value, "method")
             .and_then(|raw| serde_json::from_slice(raw).ok())
             .unwrap_or_default();

@@ -13,7 +13,7 @@ use tools::json::Node;
 use super::answer::{self, notification};
 use super::call_stream::{self, LAST_EVENT_ID, Resumed};
 use super::error::ProtocolError;
-use super::hub;
+use super::hub::{self, MAX_SUBSCRIPTIONS};
 use super::legacy;
 use super::mailbox::Mailbox;
 use super::serve::{Answer, Exchange, SESSION_ID};
@@ -158,7 +158,9 @@ async fn subscribed(
         .and_then(|filter| filter.get("resourceSubscriptions"))
         .filter(|_| is_offered);
     let mut honoured = Vec::new();
-    for uri in uris.into_iter().flat_map(Node::elements).filter_map(Node::as_str) {
+    let uris = uris.into_iter().flat_map(Node::elements).filter_map(Node::as_str);
+    // Each is decided and recorded, whether it may be heard or not.
+    for uri in uris.take(MAX_SUBSCRIPTIONS) {
         let (_, is_allowed) = subscribe::subscribe(exchange, &uri, mailbox, Some(Arc::from(id))).await;
         if is_allowed {
             honoured.push(uri.into_owned());

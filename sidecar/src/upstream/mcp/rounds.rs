@@ -15,7 +15,7 @@ use crate::upstream::{AnswerKind, Client, Question, Reply, UpstreamRequest};
 /// Rounds of one request.
 const MAX_ROUNDS: usize = 16;
 /// Questions of one round.
-const MAX_QUESTIONS: usize = 32;
+pub(crate) const MAX_QUESTIONS: usize = 32;
 /// Members of a request that belong to one round.
 const OF_A_ROUND: [&str; 2] = ["inputResponses", "requestState"];
 

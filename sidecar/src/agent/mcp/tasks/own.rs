@@ -36,6 +36,8 @@ const TO_FETCH: Duration = Duration::from_secs(600);
 const MAX_LISTENERS: usize = 8;
 /// Questions of upstreams' tasks that are remembered as recorded.
 const MAX_KNOWN: usize = 4096;
+/// The longest key of such a question, in bytes; one that is longer is recorded each time.
+const MAX_KEY: usize = 256;
 
 /// Whose a task is: of an identity, and of the session that began it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,6 +257,9 @@ impl OwnTasks {
 
     /// Whether the upstream of a task asks something with this key for the first time, as far as is remembered.
     pub(super) fn is_new(&self, task: &str, key: &[u8]) -> bool {
+        if key.len() > MAX_KEY {
+            return true;
+        }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {
             known.clear();

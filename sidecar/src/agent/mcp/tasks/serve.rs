@@ -14,7 +14,7 @@ use super::super::mailbox::Mailbox;
 use super::super::serve::{Answer, Exchange};
 use super::super::{params, request, rounds, splice};
 use super::begin::begun_by_upstream;
-use super::own::{Outcome, OwnTask, Owner, Phase};
+use super::own::{MAX_OF_AGENT, Outcome, OwnTask, Owner, Phase};
 use super::{EXTENSION, begun, declared, handle, speaks, words};
 use crate::gate::End;
 use crate::upstream::mcp::scan;
@@ -254,7 +254,8 @@ pub(in super::super) fn heard(
         let own = task.filter(|task| !matches!(task.standing().phase, Phase::HandedOn(..)));
         own.is_some_and(|task| task.tell(mailbox, Some(meta.to_owned())))
     };
-    let ids = wanted.elements().filter_map(Node::as_str);
+    // An agent has no more tasks than that.
+    let ids = wanted.elements().filter_map(Node::as_str).take(MAX_OF_AGENT);
     Ok(ids
         .filter(|id| is_heard(id))
         .map(std::borrow::Cow::into_owned)

@@ -127,6 +127,14 @@ fn an_agent_has_a_bounded_number_of_tasks_and_those_that_ended_give_way() {
 }
 
 #[test]
+fn a_question_is_new_once_and_one_with_a_huge_key_is_not_remembered() {
+    let tasks = OwnTasks::new(Clock::manual());
+    assert!(tasks.is_new("one", b"name") && !tasks.is_new("one", b"name"));
+    let huge = vec![b'x'; 1 << 20];
+    assert!(tasks.is_new("one", &huge) && tasks.is_new("one", &huge));
+}
+
+#[test]
 fn the_bytes_of_outcomes_are_bounded() {
     let tasks = OwnTasks::new(Clock::manual());
     let me = owner("a", None);
