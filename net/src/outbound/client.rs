@@ -23,6 +23,8 @@ use super::request::{OutboundAnswer, OutboundRequest, Redirects};
 const MAX_IDLE: usize = 64;
 /// How long they are kept.
 const IDLE: Duration = Duration::from_secs(90);
+/// The encoding of bodies that is none.
+const PLAIN: &str = "identity";
 const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
 
 /// A client for URLs that were named by one kind of people. Cheap to clone; clones share connections.
@@ -87,12 +89,7 @@ impl Outbound {
             bounds,
         } = request;
         let is_safe = method == Method::GET || method == Method::HEAD;
-        headers
-            .entry(header::USER_AGENT)
-            .or_insert(HeaderValue::from_static(USER_AGENT));
-        headers
-            .entry(header::ACCEPT)
-            .or_insert(HeaderValue::from_static("*/*"));
+        complete(&mut headers);
         let (limit, anywhere) = match redirects {
             Redirects::Return => (0, false),
             Redirects::SameOrigin(limit) => (limit, false),
@@ -107,6 +104,7 @@ impl Outbound {
             if next.origin() != url.origin() {
                 check_leaving(&url, &next, anywhere)?;
                 headers.clear();
+                complete(&mut headers);
             }
             url = next;
         }
@@ -217,12 +215,38 @@ async fn whole(
         }
         body.extend_from_slice(&chunk);
     }
+    if !body.is_empty() && is_encoded(&head.headers) {
+        return Err(OutboundError::Failed {
+            host: shown(&url),
+            problem: "the answer's body is compressed, which was not asked for".to_owned(),
+        });
+    }
     Ok(OutboundAnswer {
         status: head.status,
         headers: head.headers,
         body: Bytes::from(body),
         url,
     })
+}
+
+/// Adds what every request has.
+fn complete(headers: &mut HeaderMap) {
+    let always = [
+        (header::USER_AGENT, USER_AGENT),
+        (header::ACCEPT, "*/*"),
+        // Without it every encoding is accepted (RFC 9110, section 12.5.3), and none is decoded here.
+        (header::ACCEPT_ENCODING, PLAIN),
+    ];
+    for (name, value) in always {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let encodings = headers.get_all(header::CONTENT_ENCODING);
+    encodings
+        .iter()
+        .any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(PLAIN.as_bytes()))
 }
 
 /// The host of a URL for messages: its path and query may hold secrets.

@@ -116,7 +116,8 @@ impl Keys {
         match self.fetched().await {
             Ok(set) => {
                 let is_first = self.0.current.swap(Some(Arc::new(set))).is_none();
-                if is_first || self.0.problem.swap(Arc::default()).is_some() {
+                let had_problem = self.0.problem.swap(Arc::default()).is_some();
+                if is_first || had_problem {
                     tracing::info!(host = self.host(), "the keys of a token issuer were fetched");
                 }
                 true

@@ -17,6 +17,7 @@ const NOW: i64 = 1_767_225_600;
 /// A verifier of one provider's tokens, with a clock that stands still.
 struct Rig {
     provider: TestProvider,
+    keys: Keys,
     verifier: Verifier,
     clock: Clock,
     shutdown: CancellationToken,
@@ -44,10 +45,11 @@ impl Rig {
         let issuer = Issuer {
             name: ISSUER.to_owned(),
             audience: AUDIENCE.to_owned(),
-            keys,
+            keys: keys.clone(),
         };
         Self {
             provider,
+            keys,
             verifier: Verifier::new(vec![issuer]),
             clock,
             shutdown,
@@ -350,6 +352,7 @@ async fn a_provider_that_is_away_at_the_start_is_tried_again_and_named() {
         tokio::task::yield_now().await;
     }
     assert!(rig.verifier.missing_keys().is_empty());
+    assert_eq!(rig.keys.state().problem, None, "nothing is wrong any more");
     rig.stop().await;
 }
 

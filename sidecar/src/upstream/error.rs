@@ -47,7 +47,9 @@ pub enum UpstreamError {
         after: Duration,
     },
     /// The request or the answer is beyond the bound of one message.
-    #[error("{what} of upstream {upstream:?} is larger than limits.message_bytes ({limit} bytes)")]
+    #[error(
+        "{what} of upstream {upstream:?} is larger than the {limit} bytes that limits.message_bytes leaves for it"
+    )]
     TooLarge {
         /// The upstream's name.
         upstream: Arc<str>,

@@ -40,7 +40,7 @@ impl SourceSpec {
             .chain(services.map(|(place, service)| {
                 OpenApiSpec::of(service, place, &documents, message_bytes, proxy.as_ref()).into()
             }))
-            .chain(programs.map(|tool| Self::Cli(CliSpec::of(tool))))
+            .chain(programs.map(|tool| Self::Cli(CliSpec::of(tool, message_bytes))))
             .collect()
     }
 

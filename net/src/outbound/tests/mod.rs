@@ -338,6 +338,37 @@ async fn a_body_beyond_its_bound_is_not_read() {
 }
 
 #[tokio::test]
+async fn a_body_is_asked_for_as_it_is_and_never_taken_compressed() {
+    async fn accepted(headers: HeaderMap) -> Vec<u8> {
+        headers[header::ACCEPT_ENCODING].as_bytes().to_vec()
+    }
+    let encoded = |encoding: &'static str, body: &'static str| {
+        get(move || std::future::ready(([(header::CONTENT_ENCODING, encoding)], body)))
+    };
+    let router = Router::new()
+        .route("/accepted", get(accepted))
+        .route("/plain", encoded("Identity", "x"))
+        .route("/empty", encoded("gzip", ""))
+        .route("/gzip", encoded("gzip", "x"))
+        .route("/twice", encoded("identity, br", "x"));
+    let server = Server::start(router).await;
+    let client = configured();
+    let answer = fetch(&client, server.url("127.0.0.1", "/accepted"))
+        .await
+        .unwrap();
+    assert_eq!(answer.body, "identity");
+    for path in ["/plain", "/empty"] {
+        let answer = fetch(&client, server.url("127.0.0.1", path)).await;
+        assert!(answer.is_ok(), "{path}: {answer:?}");
+    }
+    for path in ["/gzip", "/twice"] {
+        let refused = fetch(&client, server.url("127.0.0.1", path)).await.unwrap_err();
+        assert!(refused.to_string().contains("compressed"), "{path}: {refused}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_does_not_come_is_given_up() {
     let server = Server::start(Router::new().route("/", get(std::future::pending::<()>))).await;
     let bounds = Bounds {

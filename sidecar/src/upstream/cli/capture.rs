@@ -49,8 +49,9 @@ impl Captured {
         }
     }
 
-    /// The output as text. A character that the cut went through is left out, and the cut is marked.
-    pub(super) fn text(mut self, name: &str) -> Text {
+    /// The output as text that adds at most `room` bytes to an answer. A character that the cut went through is left out, and the
+    /// cut is marked.
+    pub(super) fn text(mut self, name: &str, room: usize) -> Text {
         if self.is_cut {
             let whole = match std::str::from_utf8(&self.bytes) {
                 Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -62,14 +63,41 @@ impl Captured {
             Ok(text) => (text, false),
             Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
         };
+        let mut kept = self.limit;
+        if let Some(at) = end_of_room(&text, room) {
+            text.truncate(at);
+            (kept, self.is_cut) = (at, true);
+        }
         if self.is_cut {
-            text.push_str(&format!("\n[{name} was cut after {} bytes]", self.limit));
+            text.push_str(&format!("\n[{name} was cut after {kept} bytes]"));
         }
         Text {
             text,
             is_cut: self.is_cut,
             was_invalid,
         }
+    }
+}
+
+/// Where a text has to end to add at most `room` bytes to an answer; `None`: nowhere before its end.
+fn end_of_room(text: &str, room: usize) -> Option<usize> {
+    let mut left = room;
+    for (at, character) in text.char_indices() {
+        left = match left.checked_sub(bytes_in_answer(character)) {
+            Some(left) => left,
+            None => return Some(at),
+        };
+    }
+    None
+}
+
+/// What a character adds to an answer, which holds it twice: in a JSON text, and in a JSON text within a JSON text.
+fn bytes_in_answer(character: char) -> usize {
+    match character {
+        '"' | '\\' => 2 + 4,
+        '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2 + 3,
+        '\0'..='\u{1f}' => 6 + 7,
+        _ => 2 * character.len_utf8(),
     }
 }
 
@@ -80,7 +108,7 @@ mod tests {
     async fn captured(bytes: &[u8], limit: usize) -> Text {
         let mut captured = Captured::new(limit);
         captured.fill(bytes).await;
-        captured.text("stdout")
+        captured.text("stdout", usize::MAX)
     }
 
     #[tokio::test]
@@ -102,5 +130,22 @@ mod tests {
         assert_eq!((bad.text.as_str(), bad.was_invalid), ("a\u{fffd}b", true));
         let cut = captured("aé".as_bytes(), 2).await;
         assert!(cut.text.starts_with("a\n[") && !cut.was_invalid);
+    }
+
+    #[tokio::test]
+    async fn what_grows_when_it_is_written_as_an_answer_is_cut_where_its_room_ends() {
+        for character in ["\0", "\u{8}", "\n", "\"", "\\", "a", "é", "\u{2028}", "\u{7f}"] {
+            let mut all = Captured::new(9_000);
+            all.fill(character.repeat(2_000).as_bytes()).await;
+            let text = all.text("stdout", 3_000);
+            assert!(text.is_cut, "{character:?}");
+            let (kept, mark) = text.text.rsplit_once('\n').unwrap();
+            assert_eq!(mark, format!("[stdout was cut after {} bytes]", kept.len()));
+            let once = serde_json::Value::from(kept).to_string();
+            let twice = serde_json::Value::from(once.as_str()).to_string();
+            // Without the quotation marks around both, which the inner one has escaped in the outer.
+            let bytes = once.len() - 2 + twice.len() - 6;
+            assert!((2_980..=3_000).contains(&bytes), "{character:?}: {bytes}");
+        }
     }
 }

@@ -20,6 +20,9 @@ use crate::upstream::children::{Children, Run, TERM_END};
 /// How long what a program wrote before it ended is read, where something that cannot be killed holds its output open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// What an answer holds beside the two outputs, at most.
+const FRAME_BYTES: usize = 1024;
+
 /// What is run, and how.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -31,6 +34,8 @@ pub(super) struct Order {
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) working_dir: Option<PathBuf>,
     pub(super) max_output_bytes: usize,
+    /// The largest answer.
+    pub(super) answer_bytes: usize,
     pub(super) timeout: Duration,
 }
 
@@ -67,8 +72,9 @@ pub(super) async fn run(
     let (mut child, run) = children.spawn(&mut command(&order)).map_err(RunError::Start)?;
     let stdin = child.stdin.take();
     let streams = child.stdout.take().zip(child.stderr.take());
-    let mut stdout = Captured::new(order.max_output_bytes);
-    let mut stderr = Captured::new(order.max_output_bytes);
+    let room = order.answer_bytes.saturating_sub(FRAME_BYTES) / 2;
+    let kept = order.max_output_bytes.min(room);
+    let (mut stdout, mut stderr) = (Captured::new(kept), Captured::new(kept));
     let moving = async {
         let feeding = feed(stdin, order.stdin.as_deref());
         match streams {
@@ -83,8 +89,8 @@ pub(super) async fn run(
         How::Over(error) => Err(error),
         How::Exited(Err(error)) => Err(RunError::Wait(error)),
         How::Exited(Ok(status)) => Ok(Finished {
-            stdout: stdout.text("stdout"),
-            stderr: stderr.text("stderr"),
+            stdout: stdout.text("stdout", room),
+            stderr: stderr.text("stderr", room),
             exit_code: exit_code(status),
             took: began.elapsed(),
         }),

@@ -26,14 +26,16 @@ pub struct CliSpec {
     pub env: Vec<(String, String)>,
     /// Bytes of each output that are kept.
     pub max_output_bytes: usize,
+    /// The largest answer, in bytes.
+    pub answer_bytes: usize,
     /// The most calls at once.
     pub max_calls: usize,
 }
 
 impl CliSpec {
-    /// What the configuration says about a program.
+    /// What the configuration says about a program, with `limits.message_bytes`.
     #[must_use]
-    pub fn of(tool: &CliTool) -> Self {
+    pub fn of(tool: &CliTool, message_bytes: usize) -> Self {
         let shape = match &tool.bare {
             Some(rules) => Shape::Bare(command(rules)),
             None => Shape::Commands {
@@ -61,6 +63,7 @@ impl CliSpec {
                 .map(|(name, value)| (name.clone(), value.expose().to_owned()))
                 .collect(),
             max_output_bytes: tool.max_output_bytes,
+            answer_bytes: message_bytes,
             max_calls: tool.max_calls,
         }
     }

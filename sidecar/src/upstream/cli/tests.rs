@@ -24,6 +24,7 @@ fn shell() -> CliSpec {
         working_dir: None,
         env: Vec::new(),
         max_output_bytes: 1024,
+        answer_bytes: 1 << 20,
         max_calls: 1,
     }
 }
@@ -68,6 +69,35 @@ async fn id_in(file: &std::path::Path) -> i32 {
 fn is_alive(id: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{id}/status"))
         .is_ok_and(|status| !status.lines().any(|line| line.starts_with("State:\tZ")))
+}
+
+#[tokio::test]
+async fn an_answer_stays_within_its_bound_whatever_a_program_writes() {
+    let spec = CliSpec {
+        max_output_bytes: usize::MAX,
+        answer_bytes: 100_000,
+        ..shell()
+    };
+    let upstreams = upstreams(spec);
+    for source in ["/dev/zero", "/dev/urandom"] {
+        let text = format!("head -c 300000 {source}; head -c 300000 {source} >&2");
+        let answer = run(&upstreams, &text, &CancellationToken::new()).await.unwrap();
+        assert!(
+            (90_000..=100_000).contains(&answer.raw.len()),
+            "{source}: {}",
+            answer.raw.len()
+        );
+        let result: serde_json::Value = serde_json::from_slice(&answer.raw).unwrap();
+        let content = &result["structuredContent"];
+        assert_eq!(content["truncated"], true);
+        for output in ["stdout", "stderr"] {
+            assert!(
+                content[output].as_str().unwrap().ends_with(" bytes]"),
+                "{output} of {source}"
+            );
+        }
+    }
+    upstreams.shutdown().await;
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ impl CliUpstream {
             env: self.env.clone(),
             working_dir: self.spec.working_dir.clone(),
             max_output_bytes: self.spec.max_output_bytes,
+            answer_bytes: self.spec.answer_bytes,
             timeout: call.timeout.or(request.timeout).unwrap_or(TIMEOUT),
         })
     }

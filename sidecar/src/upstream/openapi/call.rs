@@ -175,14 +175,17 @@ impl OpenApiUpstream {
                 upstream,
                 after: patience,
             },
-            // Nothing was sent, or no answer of it is one to a call.
+            OutboundError::Resolve { .. } => UpstreamError::Unavailable {
+                upstream,
+                detail: error.to_string(),
+            },
+            // It is not sent there again either, until the configuration or the service is another one.
             OutboundError::Url(_)
             | OutboundError::Forbidden { .. }
-            | OutboundError::Resolve { .. }
             | OutboundError::CrossOrigin { .. }
             | OutboundError::Downgrade { .. }
             | OutboundError::Redirects { .. }
-            | OutboundError::Setup(_) => UpstreamError::Unavailable {
+            | OutboundError::Setup(_) => UpstreamError::Refused {
                 upstream,
                 detail: error.to_string(),
             },

@@ -1,5 +1,7 @@
 //! Reading a service's document.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,14 +44,22 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 fn from_file(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > MAX_DOCUMENT_BYTES as u64 {
+    // What is no file may have no end, or wait for a writer for ever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(format!("{} cannot be read: it is not a file", path.display()));
+    }
+    let mut text = Vec::new();
+    let most = u64::try_from(MAX_DOCUMENT_BYTES).unwrap_or(u64::MAX);
+    let file = File::open(path).map_err(unreadable)?;
+    let mut file = file.take(most.saturating_add(1));
+    file.read_to_end(&mut text).map_err(unreadable)?;
+    if text.len() > MAX_DOCUMENT_BYTES {
         return Err(format!(
-            "{} has {size} bytes; at most {MAX_DOCUMENT_BYTES} are read",
+            "{} has more than {MAX_DOCUMENT_BYTES} bytes, which are read at most",
             path.display()
         ));
     }
-    std::fs::read(path).map_err(unreadable)
+    Ok(text)
 }
 
 async fn from_url(url: &str, headers: &HeaderMap, http: &Outbound) -> Result<Vec<u8>, String> {
