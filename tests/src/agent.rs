@@ -232,6 +232,23 @@ impl Agent {
         }
     }
 
+    /// What a modern `subscriptions/listen` of a client with these capabilities is told that it hears of; its stream ends with that.
+    pub async fn honoured(&self, capabilities: Value, filter: Value) -> Value {
+        let params = json!({"notifications": filter});
+        let request = self.modern_as(capabilities, "subscriptions/listen", None, params);
+        let (mut response, mut text) = (request.send().await.unwrap(), String::new());
+        while !text.ends_with("\n\n") {
+            let chunk = response.chunk().await.unwrap().expect("the stream ended");
+            text.push_str(&String::from_utf8_lossy(&chunk));
+        }
+        let first = messages(&text).first().cloned().expect("a message");
+        assert_eq!(
+            first["method"], "notifications/subscriptions/acknowledged",
+            "{first}"
+        );
+        first["params"]["notifications"].clone()
+    }
+
     /// `POST /tool/{name}`: status and body; nobody there: status 0.
     pub async fn rest(&self, tool: &str, params: Value) -> (u16, Value) {
         let request = self

@@ -169,3 +169,20 @@ async fn an_approval_carries_through_the_rounds_of_its_call_and_no_further() {
     let used_up = round(&anna, tool, next_round("anna", &second)).await;
     assert_eq!(used_up["error"]["code"], -32602, "{used_up}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_modern_server_that_asks_for_too_much_at_once_is_let_through_with_nothing() {
+    let place = folder();
+    let (_server, url) = fixture(place.path(), "modern").await;
+    let up = Up::start(&before(&url, ALLOW)).await;
+    let anna = Agent::new(&up.url, "anna", None);
+    let flooded = round(&anna, "f.test_input_required_result_flood", json!({})).await;
+    assert_eq!(flooded["result"]["isError"], true, "{flooded}");
+    let text = flooded["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("more than 32 inputs at once"), "{text}");
+    // The next one is asked as ever, and nothing was recorded of the flood.
+    let asked = round(&anna, "f.test_input_required_result_elicitation", json!({})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let questions = recorded(&up, "anna", "f.method:elicitation/create").await;
+    assert_eq!(questions.len(), 1, "{questions:?}");
+}

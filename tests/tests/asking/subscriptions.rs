@@ -93,3 +93,18 @@ async fn a_subscription_outlives_the_process_of_a_session() {
     .await;
     hears_of_changes(&anna).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_stream_asks_for_so_many_resources_and_no_more_are_decided() {
+    let place = folder();
+    let (_server, port) = over_http(place.path()).await;
+    let up = Up::start(&http(port, "")).await;
+    let anna = connected(&up, "anna", json!({})).await;
+    for (unknown, heard) in [(999, json!([URI])), (1000, json!(null))] {
+        let mut uris: Vec<_> = (0..unknown).map(|number| format!("none://{number}")).collect();
+        uris.push(URI.to_owned());
+        let filter = json!({"resourceSubscriptions": uris});
+        let honoured = anna.honoured(json!({}), filter).await;
+        assert_eq!(honoured["resourceSubscriptions"], heard, "{honoured}");
+    }
+}

@@ -121,6 +121,20 @@ async fn a_flood_of_tasks_is_bounded_and_each_refusal_recorded() {
 }
 
 #[tokio::test]
+async fn one_stream_asks_for_no_more_tasks_than_an_agent_can_have() {
+    let fleet = Fleet::on_sqlite("").await;
+    let sidecar = governed(&fleet).await;
+    let client = Client::modern(&sidecar, "a-modern");
+    let id = client.task(&client.begin("fixture.write_item", json!({"n": 1})).await);
+    for (unknown, heard) in [(127, json!([id])), (128, Value::Null)] {
+        let mut ids: Vec<Value> = (0..unknown).map(|number| json!(format!("no-{number}"))).collect();
+        ids.push(id.clone());
+        let honoured = client.agent.honoured(with_tasks(), json!({"taskIds": ids})).await;
+        assert_eq!(honoured["taskIds"], heard, "{honoured}");
+    }
+}
+
+#[tokio::test]
 async fn a_sidecar_that_restarts_knows_no_tasks_and_the_approval_is_used_by_the_next_call() {
     let fleet = Fleet::on_sqlite("").await;
     let mut sidecar = governed(&fleet).await;
