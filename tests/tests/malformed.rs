@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tests::agent::Agent;
 use tests::up::Up;
 
 const OPEN: &str = r#"
@@ -199,4 +200,20 @@ async fn answered(http: &reqwest::Client, url: &str, odd: &Odd, credential: &str
         let is_rpc = body["jsonrpc"] == "2.0" && body["error"]["code"].is_i64();
         assert!(is_problem || is_decision || is_rpc, "{shown}: {status} {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_bears_the_id_of_the_message_where_that_can_be_read() {
+    let up = Up::start(OPEN).await;
+    let agent = Agent::new(&up.url, "anna", None);
+    let refused = async |message: Value| {
+        let sent = agent.request(Method::POST, "/mcp").json(&message);
+        let answer: Value = sent.send().await.unwrap().json().await.unwrap();
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+        answer["id"].clone()
+    };
+    let message = |id: Value| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": []});
+    assert_eq!(refused(message(json!(7))).await, 7);
+    assert_eq!(refused(message(json!("x"))).await, "x");
+    assert_eq!(refused(message(json!({}))).await, Value::Null);
 }

@@ -65,6 +65,25 @@ async fn a_stream_that_broke_off_goes_on_behind_its_last_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_for_what_there_is_not_takes_a_stream_from_nobody() {
+    let place = folder();
+    let (_server, url) = fixture(place.path(), "legacy").await;
+    let up = Up::start(&before(&url, ALLOW)).await;
+    let anna = connected(&up, "anna", everything()).await;
+    let params = json!({"name": "f.test_elicitation", "arguments": {"message": "Who?"}});
+    let message = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+    let mut reader = anna.legacy(&message).send().await.unwrap();
+    let (id, question) = event_with(&mut reader, "elicitation/create").await;
+    let (stream, _) = id.split_once('-').unwrap();
+    let refused = resume(&anna, &format!("{stream}-999")).send().await.unwrap();
+    assert_eq!(refused.status(), 400);
+    let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": says("anna", "elicitation/create", &Value::Null)});
+    assert_eq!(anna.legacy(&reply).send().await.unwrap().status(), 202);
+    let (_, answer) = event_with(&mut reader, "\"result\"").await;
+    assert_eq!(answer["id"], "a", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_closes_a_stream_closes_the_agents_and_the_call_goes_on_without_its_reader() {
     let place = folder();
     let (_server, url) = fixture(place.path(), "legacy").await;

@@ -100,11 +100,15 @@ async fn one_stream_asks_for_so_many_resources_and_no_more_are_decided() {
     let (_server, port) = over_http(place.path()).await;
     let up = Up::start(&http(port, "")).await;
     let anna = connected(&up, "anna", json!({})).await;
-    for (unknown, heard) in [(999, json!([URI])), (1000, json!(null))] {
+    for (unknown, is_heard) in [(999, true), (1000, false)] {
         let mut uris: Vec<_> = (0..unknown).map(|number| format!("none://{number}")).collect();
         uris.push(URI.to_owned());
         let filter = json!({"resourceSubscriptions": uris});
         let honoured = anna.honoured(json!({}), filter).await;
-        assert_eq!(honoured["resourceSubscriptions"], heard, "{honoured}");
+        let heard = honoured["resourceSubscriptions"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        assert_eq!(heard.contains(&json!(URI)), is_heard, "{unknown}");
+        assert!(heard.len() <= 1000, "{}", heard.len());
     }
 }

@@ -166,6 +166,10 @@ pub(super) fn resumed(
         return Ok(Resumed::Session);
     }
     let mailbox = session.stream(stream).ok_or_else(lost)?;
+    // A reader who asks for what there is not takes the stream from nobody.
+    if !mailbox.keeps(number) {
+        return Err(lost());
+    }
     let reader = mailbox.reader(session.ended());
     if !mailbox.rewind(number) {
         return Err(lost());

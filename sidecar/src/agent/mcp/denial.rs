@@ -78,7 +78,7 @@ impl<'r> DecisionView<'r> {
 /// The text for the model.
 pub fn text(refusal: &Refusal) -> String {
     format!(
-        "Toolgate did not run this call. {}. {}",
+        "Toolgate did not run this call: {}. {}",
         refusal.message.trim_end_matches('.'),
         refusal.advice()
     )

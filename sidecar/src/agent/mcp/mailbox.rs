@@ -69,6 +69,14 @@ impl Letters {
         self.queue.len().saturating_sub(self.kept())
     }
 
+    /// How many messages up to `number` are still here, where all that came behind it are.
+    fn kept_behind(&self, number: u64) -> Option<usize> {
+        let behind = number.checked_add(1)?.checked_sub(self.first)?;
+        usize::try_from(behind)
+            .ok()
+            .filter(|kept| *kept <= self.queue.len())
+    }
+
     fn drop_oldest(&mut self) -> bool {
         let was_kept = self.kept() > 0;
         let Some(dropped) = self.queue.pop_front() else {
@@ -181,15 +189,15 @@ impl Mailbox {
         }
     }
 
+    /// Whether what came behind message `number` is still here.
+    pub fn keeps(&self, number: u64) -> bool {
+        self.lock().kept_behind(number).is_some()
+    }
+
     /// Hands out again what came behind message `number`. `false` when that is no longer kept, or never was.
     pub fn rewind(&self, number: u64) -> bool {
         let mut letters = self.lock();
-        let Some(kept) = number
-            .checked_add(1)
-            .and_then(|wanted| wanted.checked_sub(letters.first))
-            .and_then(|kept| usize::try_from(kept).ok())
-            .filter(|kept| *kept <= letters.queue.len())
-        else {
+        let Some(kept) = letters.kept_behind(number) else {
             return false;
         };
         letters.next = number + 1;

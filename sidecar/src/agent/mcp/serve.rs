@@ -271,7 +271,10 @@ async fn serve(
         Err(EnvelopeError::Batch) if open.is_some() => {
             batch::serve(state, headers, identity, body.clone()).await
         }
-        Err(error) => Answer::error(&ProtocolError::invalid_request(error.to_string()), None),
+        Err(error) => {
+            let id = envelope::remains(&body).id;
+            Answer::error(&ProtocolError::invalid_request(error.to_string()), id.as_ref())
+        }
     }
 }
 
