@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 if ! cmp -s package-lock.json node_modules/.installed; then
-  # dbhub's drivers of other databases are left out where they do not install.
-  npm ci --no-audit --no-fund --silent
+  # dbhub's drivers of other databases are left out where they do not install. Not `npm ci`: it refuses a lock file without the
+  # optional packages of other platforms. The versions are those of the lock file all the same.
+  npm install --no-save --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/.installed
 fi
 venvs=../../target/venvs

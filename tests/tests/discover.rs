@@ -102,7 +102,7 @@ fn a_document_that_cannot_be_read_is_said_at_once_with_its_place_and_the_reason(
     let begun = Instant::now();
     for (place, reason) in [
         ("missing.json", "No such file"),
-        ("folder.json", "directory"),
+        ("folder.json", "not a file"),
         ("page.json", "page.json"),
         ("other.yaml", "not valid YAML"),
         ("no-spec.yaml", "OpenAPI"),

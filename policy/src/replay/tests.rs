@@ -176,7 +176,7 @@ fn a_programs_call_whose_meaning_was_not_kept_is_not_replayed() {
         assert!(done.not_replayed[0].reason.contains(reason), "{argv:?}: {done:?}");
     }
     // No command can stand there any more.
-    let late: &[&str] = &["pr", "list", "--token", "[redacted, 5 bytes]"];
+    let late: &[&str] = &["pr", "list", "7", "8", "--token", "[redacted, 5 bytes]"];
     assert_eq!(run_again(allow, run_as("gh.pr.list", Some(late))).same, 1);
     assert_eq!(run_again(allow, run_as("jq.run", None)).same, 1);
 }

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::{is_option, takes_next};
-use super::{ArgumentError, Command, CommandName, UNDECLARED_WORDS};
+use super::{ArgumentError, Command, CommandName, MAX_WORDS, UNDECLARED_WORDS};
 
 /// The most readings of one argument vector that are followed.
-const MAX_READINGS: usize = 256;
+const MAX_READINGS: usize = 1024;
 
 /// The commands that one call can mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,14 +52,8 @@ impl Meaning {
         leading: usize,
         declared: &BTreeMap<CommandName, Command>,
     ) -> Result<Self, ArgumentError> {
-        let first = argv.first().map(String::as_str).unwrap_or_default();
-        let longest = declared
-            .keys()
-            .filter(|name| name.words().first().is_some_and(|word| word == first))
-            .map(|name| name.words().len());
-        let depth = longest.max().unwrap_or(0).max(UNDECLARED_WORDS);
-        // However many words were asked for as such: no more of them count than of the same vector asked for otherwise.
-        let leaves = Walk::over(argv, depth).readings(leading.min(depth))?;
+        // As deep as a rule may name a command, declared or not.
+        let leaves = Walk::over(argv).readings(leading.min(MAX_WORDS))?;
         let mut names: Vec<Named> = Vec::new();
         for words in &leaves {
             let named = named(words, declared);
@@ -124,16 +118,14 @@ fn named(words: &[&str], declared: &BTreeMap<CommandName, Command>) -> Named {
 /// The readings of an argument vector: which of its arguments are words of its command.
 struct Walk<'a> {
     argv: &'a [String],
-    depth: usize,
     leaves: Vec<Vec<&'a str>>,
     steps: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn over(argv: &'a [String], depth: usize) -> Self {
+    fn over(argv: &'a [String]) -> Self {
         Self {
             argv,
-            depth,
             leaves: Vec::new(),
             steps: 0,
         }
@@ -152,7 +144,7 @@ impl<'a> Walk<'a> {
         if self.steps > MAX_READINGS {
             return Err(ArgumentError::Unclear);
         }
-        let (certain, possible) = if words.len() < self.depth {
+        let (certain, possible) = if words.len() < MAX_WORDS {
             next_words(self.argv, from)
         } else {
             (None, Vec::new())

@@ -85,7 +85,7 @@ fn one_argument_vector_has_one_effective_name_however_it_was_asked_for() {
     )
     .unwrap();
     assert_eq!(names(&undeclared), ["issue.close"]);
-    assert_eq!(undeclared.meaning.related, ["issue"]);
+    assert_eq!(undeclared.meaning.related, ["issue", "issue.close.7"]);
     assert!(undeclared.meaning.has_undeclared());
 }
 
@@ -107,6 +107,25 @@ fn a_command_behind_options_is_thought_of() {
         .collect();
     let unclear = call(&gh, "pr", &json!({"args": many})).unwrap_err();
     assert_eq!(unclear, ArgumentError::Unclear);
+}
+
+#[test]
+fn a_rule_may_name_as_many_words_as_a_command_has() {
+    let vector = json!({"command": "compute", "args": ["instances", "--zone", "b", "delete", "vm-1"]});
+    let meaning = call(&gh(), "__dispatch", &vector).unwrap().meaning;
+    assert_eq!(meaning.names.len(), 1);
+    assert_eq!(meaning.effective(), "compute.instances");
+    for named in [
+        "compute",
+        "compute.instances.delete",
+        "compute.instances.delete.vm-1",
+        "compute.instances.b.delete",
+    ] {
+        assert!(
+            meaning.related.iter().any(|related| related == named),
+            "{named}: {meaning:?}"
+        );
+    }
 }
 
 #[test]
