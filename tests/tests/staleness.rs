@@ -24,6 +24,8 @@ struct Outage {
     fleet: Fleet,
     sidecar: Sidecar,
     agent: Agent,
+    /// Number of the revision with the policy.
+    revision: u64,
     /// Calls that ran.
     ran: usize,
 }
@@ -44,8 +46,18 @@ impl Outage {
             fleet,
             sidecar,
             agent,
+            revision: revision.split_once('.').unwrap().1.parse().unwrap(),
             ran: 0,
         }
+    }
+
+    /// When the lease that is kept on disk was asked for, where it is of the revision with the policy.
+    fn kept(&self) -> Option<i64> {
+        let lease = std::fs::read_to_string(self.sidecar.folder.join("spool/lease.json")).ok()?;
+        let lease: Value = serde_json::from_str(&lease).ok()?;
+        (lease["number"].as_u64() >= Some(self.revision))
+            .then(|| lease["asked_at_us"].as_i64())
+            .flatten()
     }
 
     fn signal(&self, signal: Signal) {
@@ -152,11 +164,10 @@ async fn a_sidecar_restarted_during_an_outage_goes_on_within_the_bounds() {
     let (write, read) = (Duration::from_secs(20), Duration::from_secs(28));
     let mut outage = Outage::new(write, read).await;
     // What it keeps on disk is a few seconds older than what it holds.
-    wait::until("the view and a lease are kept on disk", || async {
-        let spool = outage.sidecar.folder.join("spool");
-        let lease = std::fs::read_to_string(spool.join("lease.json")).ok()?;
-        let lease: Value = serde_json::from_str(&lease).ok()?;
-        (spool.join("snapshot.bin").exists() && lease["number"].as_u64() > Some(0)).then_some(())
+    let first = wait::until("a lease is kept on disk", || async { outage.kept() }).await;
+    // The view is written before its lease, so it is there with the next one at the latest.
+    wait::until("another lease is kept on disk", || async {
+        outage.kept().filter(|kept| *kept != first)
     })
     .await;
 
