@@ -32,7 +32,7 @@ if ((${#packages[@]})); then
 fi
 
 if ! cmp -s servers/package-lock.json servers/node_modules/.installed; then
-  (cd servers && npm ci --no-audit --no-fund --silent)
+  (cd servers && npm ci --no-audit --no-fund --loglevel=error)
   cp servers/package-lock.json servers/node_modules/.installed
 fi
 

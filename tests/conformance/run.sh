@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 if ! cmp -s package-lock.json node_modules/.installed; then
   # The suite needs a newer Node than Debian's; it is one of the packages.
-  npm ci --no-audit --no-fund --silent
+  npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/.installed
 fi
 export TOOLGATE=${TOOLGATE:-$(realpath ../../target/quick/toolgate)}
