@@ -139,6 +139,13 @@ impl super::Registry {
             .collect()
     }
 
+    /// Whether what this upstream declared is served.
+    #[must_use]
+    pub fn serves(&self, upstream: &str) -> bool {
+        let served = self.inner.served.load();
+        served.offered.offers.contains_key(upstream)
+    }
+
     /// Whether any upstream offers something.
     #[must_use]
     pub fn is_offered(&self, offers: impl Fn(&Offers) -> bool) -> bool {

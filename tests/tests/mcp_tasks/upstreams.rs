@@ -193,7 +193,7 @@ async fn a_task_that_waited_for_a_person_is_its_upstreams_after_that_under_the_i
         let state = client.until(&id, "completed").await;
         assert_eq!(state["result"]["taskId"], id, "{era}: {state}");
         let outcome = client.outcome(&id).await;
-        assert_eq!(text(&outcome), "Computed asked", "{era}");
+        assert_eq!(text(&outcome), "Computed asked", "{era}: {outcome}");
         if !is_modern {
             assert_eq!(
                 outcome["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],

@@ -197,6 +197,9 @@ fn render(exchange: &Exchange<'_>, mut report: CallReport, name: &str) -> Answer
     let continuation = report.continuation.take();
     let report = &report;
     tasks::note(exchange, report);
+    if let Some(task) = exchange.task {
+        task.was_forwarded_to(report.upstream.as_deref());
+    }
     match (&report.end, continuation) {
         (End::Answered(upstream), Some(continuation)) => {
             rounds::passed_on(exchange, report.upstream.as_deref(), upstream, continuation)

@@ -1,6 +1,7 @@
 //! `GET /tools` and `GET /mcp-servers`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -102,12 +103,16 @@ pub(super) async fn servers(State(state): State<Arc<AgentState>>, parts: Parts) 
     if let Err(problem) = super::identify(&state, Caller::from(&parts)).await {
         return problem.into_response();
     }
-    let views: Vec<ServerView> = state
-        .gate
-        .upstreams()
-        .states()
-        .into_iter()
-        .map(ServerView::from)
-        .collect();
+    let registry = state.gate.registry();
+    let mut states = state.gate.upstreams().states();
+    for one in &mut states {
+        // Who reads that it is connected calls its tools next.
+        if one.status() == "connected" && !registry.serves(&one.name) {
+            one.connection = Connection::Retrying {
+                next_try: Duration::ZERO,
+            };
+        }
+    }
+    let views: Vec<ServerView> = states.into_iter().map(ServerView::from).collect();
     Json(views).into_response()
 }
