@@ -133,11 +133,7 @@ async fn every_token_that_proves_no_pod_enrols_nobody_and_is_on_the_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_enrols_once_outlives_its_tokens_and_stays_out_when_revoked() {
     let cluster = Kubernetes::start().await;
-    let extra = format!(
-        "{}staleness: {{write: 5s, read: 10s}}\n",
-        cluster.enrolling("prod:*")
-    );
-    let fleet = Fleet::on_sqlite(&extra).await;
+    let fleet = Fleet::on_sqlite(&cluster.enrolling("prod:*")).await;
     let operator = fleet.operator();
     let uid = uuid_like(8);
     let mut sidecar = fleet.sidecar(&pod("one", cluster.pod_token("prod", &uid))).await;
@@ -165,10 +161,14 @@ async fn a_pod_enrols_once_outlives_its_tokens_and_stays_out_when_revoked() {
     .await;
 
     operator.delete(&format!("/sidecars/{uid}")).await;
+    // Long before its lease would be too old.
     wait::until("a revoked sidecar lets nothing through", || async {
         (call(&sidecar, 3).await == 503).then_some(())
     })
     .await;
+    let ready = tests::operator::client(None).get(format!("{}/readyz", sidecar.url));
+    let ready = ready.send().await.unwrap();
+    assert_eq!(ready.json::<Value>().await.unwrap()["lease"], "revoked");
     let refused = |count| refusals(&operator, count);
     let before = refused(1).await.len();
     assert!(

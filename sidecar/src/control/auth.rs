@@ -104,6 +104,11 @@ pub(super) fn channel(link: &Link) -> Result<Channel, StartError> {
     Ok(endpoint.connect_with_connector_lazy(dial))
 }
 
+/// Whether the control plane has revoked this sidecar.
+pub(super) fn is_revoked(status: &Status) -> bool {
+    status.code() == Code::PermissionDenied && refusal_code(status).as_deref() == Some("revoked")
+}
+
 /// Whether trying again cannot help until configuration changes.
 pub(super) fn is_final(status: &Status) -> bool {
     let is_stale = status.code() == Code::Aborted && refusal_code(status).as_deref() == Some("stale_epoch");

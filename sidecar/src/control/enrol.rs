@@ -113,6 +113,9 @@ impl Enrolment {
     async fn refused(&self, status: &Status, refused: Result<Proof, String>) {
         tracing::error!(code = ?status.code(), reason = status.message(),
             "the control plane refuses this sidecar; give it a valid join token");
+        if auth::is_revoked(status) {
+            self.shared.in_force.set_revoked(true);
+        }
         self.shared.state.send_replace(LinkState::Refused {
             message: status.message().to_owned(),
         });
@@ -204,6 +207,7 @@ impl Enrolment {
             Err(error) => return Err(Failure::Other(error.to_string())),
         }
         self.use_credential(&credential)?;
+        self.shared.in_force.set_revoked(false);
         self.publish(response.epoch);
         tracing::info!(
             epoch = response.epoch,

@@ -1,5 +1,6 @@
 //! What is in force right now, for the gate to read without waiting.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(super) struct InForce {
     /// The newest statement of the database's time, whether or not its lease covers the view.
     database: ArcSwapOption<Lease>,
     waiting: Mutex<Waiting>,
+    is_revoked: AtomicBool,
     stops: ArcSwap<StopSet>,
     changed: watch::Sender<u64>,
     stops_changed: watch::Sender<u64>,
@@ -33,6 +35,7 @@ impl InForce {
             lease: ArcSwapOption::empty(),
             database: ArcSwapOption::empty(),
             waiting: Mutex::default(),
+            is_revoked: AtomicBool::new(false),
             stops: ArcSwap::default(),
             changed: watch::Sender::new(0),
             stops_changed: watch::Sender::new(0),
@@ -91,8 +94,16 @@ impl InForce {
         true
     }
 
+    /// The control plane has revoked this sidecar, or has enrolled it anew.
+    pub(super) fn set_revoked(&self, is_revoked: bool) {
+        self.is_revoked.store(is_revoked, Ordering::Release);
+    }
+
     /// What may run now.
     pub(super) fn freshness(&self) -> Freshness {
+        if self.is_revoked.load(Ordering::Acquire) {
+            return Freshness::Revoked;
+        }
         let snapshot = self.snapshot.load();
         if !snapshot.is_present {
             return Freshness::NoSnapshot;

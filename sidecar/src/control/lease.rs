@@ -17,6 +17,8 @@ pub enum Freshness {
     Nothing,
     /// There is no snapshot: nothing runs.
     NoSnapshot,
+    /// The control plane has revoked this sidecar: nothing runs.
+    Revoked,
 }
 
 /// The ages of the lease from which less may run.

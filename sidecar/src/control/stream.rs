@@ -97,6 +97,10 @@ async fn after(name: &'static str, shared: &Arc<Shared>, epoch: u64, end: End, b
         End::Status(status) if auth::is_final(&status) => {
             tracing::error!(stream = name, code = ?status.code(), reason = status.message(),
                 "the control plane refuses this stream until configuration changes");
+            if auth::is_revoked(&status) {
+                shared.in_force.set_revoked(true);
+                shared.renew_now.notify_one();
+            }
             tokio::select! {
                 () = shared.reconfigured.notified() => {}
                 () = shared.epoch_after(epoch) => {}

@@ -44,6 +44,10 @@ impl Gate {
                 Reason::Stale,
                 "the sidecar has not heard from its control plane for too long; nothing runs",
             )),
+            (Freshness::Revoked, _) => Err(Refusal::new(
+                Reason::NoLease,
+                "the control plane has revoked this sidecar; nothing runs",
+            )),
             (Freshness::NoSnapshot, _) => Err(Refusal::new(
                 Reason::NoLease,
                 "the sidecar has no policies yet; it is connecting to its control plane",

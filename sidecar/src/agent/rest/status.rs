@@ -40,6 +40,7 @@ pub(super) async fn ready(State(state): State<Arc<AgentState>>) -> Response {
         Freshness::PlainReadsOnly => (true, "plain reads only"),
         Freshness::Nothing => (false, "expired"),
         Freshness::NoSnapshot => (false, "no snapshot yet"),
+        Freshness::Revoked => (false, "revoked"),
     };
     let has_room = state.gate.spool().has_room();
     let is_draining = state.shutdown.is_cancelled();
