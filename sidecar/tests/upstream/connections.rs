@@ -31,6 +31,8 @@ enum Manner {
     Twice,
     /// And the connection is closed.
     Closed,
+    /// Saying that the connection is closed after a second without use.
+    Brief,
     /// In a session whose stream of news never begins.
     Unheard,
 }
@@ -163,6 +165,7 @@ fn answer(id: &str, manner: Manner) -> String {
         )
     };
     match manner {
+        Manner::Brief => of(id).replace("content-type", "keep-alive: timeout=1\r\ncontent-type"),
         Manner::Plain | Manner::Early | Manner::HalfClosed | Manner::Closed | Manner::Unheard => of(id),
         Manner::Interim => format!(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n{}",
@@ -193,6 +196,23 @@ async fn requests_one_after_the_other_share_a_connection() {
         }
         assert_eq!(server.connections(), before, "{manner:?}");
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_its_upstream_is_about_to_close_is_not_used_again() {
+    let server = Server::start(Manner::Brief).await;
+    let (_upstreams, upstream) = connected(http(&format!("http://{}/mcp", server.address))).await;
+    answered(&upstream, "{}").await;
+    let before = server.connections();
+    for _ in 0..5 {
+        answered(&upstream, "{}").await;
+    }
+    // One more may be left of what was not a call.
+    assert!(
+        server.connections() >= before + 4,
+        "{} of 5 are new",
+        server.connections() - before
+    );
 }
 
 #[tokio::test]

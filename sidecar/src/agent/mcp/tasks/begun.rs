@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use chain::hash::Hash;
 use tokio::sync::oneshot;
 use tools::id::UpstreamName;
 
@@ -24,15 +25,17 @@ const LIST: &str = "tasks/list";
 /// The tasks that a session began, and who runs them.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    begun: Mutex<VecDeque<(String, UpstreamName)>>,
+    /// By the hash of the id, which is as long as the upstream likes.
+    begun: Mutex<VecDeque<(Hash, UpstreamName)>>,
 }
 
 impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, UpstreamName)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Hash, UpstreamName)>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn begin(&self, id: String, upstream: UpstreamName) {
+    pub(super) fn begin(&self, id: &str, upstream: UpstreamName) {
+        let id = Hash::of(&[id.as_bytes()]);
         let mut begun = self.lock();
         if begun.len() >= MAX_TASKS {
             begun.pop_front();
@@ -41,18 +44,20 @@ impl Tasks {
     }
 
     fn upstream_of(&self, id: &str) -> Option<UpstreamName> {
+        let id = Hash::of(&[id.as_bytes()]);
         let begun = self.lock();
         begun
             .iter()
             .rev()
-            .find(|(known, _)| known == id)
+            .find(|(known, _)| *known == id)
             .map(|(_, upstream)| upstream.clone())
     }
 
     pub(super) fn knows(&self, id: &str, upstream: &UpstreamName) -> bool {
+        let id = Hash::of(&[id.as_bytes()]);
         self.lock()
             .iter()
-            .any(|(known, by)| known == id && by == upstream)
+            .any(|(known, by)| *known == id && by == upstream)
     }
 }
 
@@ -68,7 +73,7 @@ pub(in super::super) fn note(exchange: &Exchange<'_>, report: &CallReport) {
         .as_deref()
         .and_then(|name| UpstreamName::try_from(name).ok());
     if let (Some(id), Some(upstream), AnswerKind::Result) = (id, upstream, answer.kind) {
-        session.tasks().begin(id, upstream);
+        session.tasks().begin(&id, upstream);
     }
 }
 
@@ -168,7 +173,7 @@ mod tests {
         let tasks = Tasks::default();
         let upstream: UpstreamName = "a".parse().unwrap();
         for number in 0..=MAX_TASKS {
-            tasks.begin(number.to_string(), upstream.clone());
+            tasks.begin(&number.to_string(), upstream.clone());
         }
         assert_eq!(tasks.upstream_of("0"), None);
         assert_eq!(tasks.upstream_of("1"), Some(upstream.clone()));

@@ -25,7 +25,7 @@ pub(in super::super) fn note(begun: &Tasks, question: &Question, reply: &Reply) 
     let task = scan::member(&reply.raw, "task").filter(|_| is_begun);
     let id = task.and_then(|task| begun::text(task, "taskId"));
     if let Some((upstream, id)) = upstream(question).zip(id) {
-        begun.begin(id, upstream);
+        begun.begin(&id, upstream);
     }
 }
 

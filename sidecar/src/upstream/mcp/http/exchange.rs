@@ -146,7 +146,7 @@ impl Pool {
 
     async fn send_once(&self, mut request: Request<Full<Bytes>>) -> Result<Exchange, Failure> {
         while let Some(mut connection) = self.take() {
-            let Connection { sender, driver } = &mut connection;
+            let Connection { sender, driver, .. } = &mut connection;
             if driver.until(sender.ready()).await.is_err() {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Pool {
             }
         }
         let mut connection = Box::pin(self.connect()).await?;
-        let Connection { sender, driver } = &mut connection;
+        let Connection { sender, driver, .. } = &mut connection;
         match driver.until(sender.send_request(request)).await {
             Ok(response) => Ok(exchange(response, connection)),
             Err(error) => Err(lost(&error)),
@@ -198,8 +198,9 @@ fn request(
     Ok(request)
 }
 
-fn exchange(response: http::Response<Incoming>, connection: Connection) -> Exchange {
+fn exchange(response: http::Response<Incoming>, mut connection: Connection) -> Exchange {
     let (head, body) = response.into_parts();
+    connection.heed(&head.headers);
     Exchange {
         head,
         body,

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -21,8 +22,11 @@ use crate::upstream::mcp::failure::Failure;
 
 /// Connections kept without use; more are closed.
 const MAX_IDLE: usize = 64;
-/// How long a connection is kept without use.
+/// How long a connection is kept without use, unless its upstream says that it closes it sooner.
 const MAX_AGE: Duration = Duration::from_secs(50);
+/// How long before its upstream does a connection is closed: a request that crosses with that would be lost.
+const AHEAD: Duration = Duration::from_secs(1);
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 /// How often connections without use are looked at.
 const TIDYING: Duration = Duration::from_secs(10);
 
@@ -35,7 +39,7 @@ pub(super) struct Pool {
     end: CancellationToken,
 }
 
-/// Connections without use, the one that was used last at the end.
+/// Connections without use, with when they are closed, the one that was used last at the end.
 #[derive(Debug, Default)]
 struct Idle {
     connections: Vec<(Instant, Connection)>,
@@ -48,6 +52,8 @@ struct Idle {
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     pub(super) driver: Driver,
+    /// How long it is kept without use.
+    kept_for: Duration,
 }
 
 /// Reads and writes for a connection, for as long as it is polled. It is polled by the one who uses the connection, in that
@@ -102,6 +108,11 @@ impl Driver {
 }
 
 impl Connection {
+    /// Takes what a response says about how long its upstream keeps the connection open.
+    pub(super) fn heed(&mut self, headers: &HeaderMap) {
+        self.kept_for = kept_for(headers);
+    }
+
     /// Whether another request can be sent, as far as is known without waiting. It cannot where the last one was answered before the
     /// upstream had read it: what is left of that one stands in the way.
     fn is_usable(&mut self) -> bool {
@@ -114,7 +125,7 @@ impl Idle {
     /// Closes what is too old, or was closed by the upstream.
     fn tidy(&mut self) {
         self.connections
-            .retain_mut(|(since, kept)| since.elapsed() < MAX_AGE && kept.is_usable());
+            .retain_mut(|(until, kept)| Instant::now() < *until && kept.is_usable());
     }
 }
 
@@ -131,8 +142,8 @@ impl Pool {
     /// The connection that was used last, if one is kept.
     pub(super) fn take(&self) -> Option<Connection> {
         let mut idle = locked(&self.idle);
-        while let Some((since, mut connection)) = idle.connections.pop() {
-            if since.elapsed() < MAX_AGE && connection.is_usable() {
+        while let Some((until, mut connection)) = idle.connections.pop() {
+            if Instant::now() < until && connection.is_usable() {
                 return Some(connection);
             }
         }
@@ -141,7 +152,7 @@ impl Pool {
 
     /// Keeps a connection whose last response was read to its end.
     pub(super) fn give(&self, mut connection: Connection) {
-        if !connection.is_usable() {
+        if connection.kept_for.is_zero() || !connection.is_usable() {
             return;
         }
         let mut idle = locked(&self.idle);
@@ -149,7 +160,8 @@ impl Pool {
         if self.end.is_cancelled() || idle.connections.len() >= MAX_IDLE {
             return;
         }
-        idle.connections.push((Instant::now(), connection));
+        let until = Instant::now() + connection.kept_for;
+        idle.connections.push((until, connection));
         if !idle.is_tidied {
             idle.is_tidied = true;
             self.tasks.spawn(tidy(Arc::clone(&self.idle), self.end.clone()));
@@ -169,6 +181,7 @@ impl Pool {
                 backlog,
                 end: self.end.clone(),
             },
+            kept_for: MAX_AGE,
         })
     }
 
@@ -194,6 +207,42 @@ async fn tidy(idle: Arc<Mutex<Idle>>, end: CancellationToken) {
     }
 }
 
+/// How long a connection can be kept after a response: the `timeout` of its `Keep-Alive`, in seconds (RFC 2068, section 19.7.1.1).
+fn kept_for(headers: &HeaderMap) -> Duration {
+    let said = headers
+        .get_all(KEEP_ALIVE)
+        .iter()
+        .filter_map(|value| HeaderValue::to_str(value).ok())
+        .flat_map(|value| value.split(','))
+        .find_map(|parameter| parameter.trim().strip_prefix("timeout=")?.parse().ok());
+    said.map_or(MAX_AGE, |seconds| {
+        Duration::from_secs(seconds).saturating_sub(AHEAD).min(MAX_AGE)
+    })
+}
+
 fn locked(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_closed_before_its_upstream_would() {
+        let cases = [
+            ("timeout=5", 4),
+            ("max=100, timeout=5", 4),
+            ("timeout=1", 0),
+            ("timeout=0", 0),
+            ("timeout=900", 50),
+            ("timeout=soon", 50),
+            ("max=100", 50),
+        ];
+        for (said, expected) in cases {
+            let headers = HeaderMap::from_iter([(KEEP_ALIVE, HeaderValue::from_static(said))]);
+            assert_eq!(kept_for(&headers), Duration::from_secs(expected), "{said}");
+        }
+        assert_eq!(kept_for(&HeaderMap::new()), MAX_AGE);
+    }
 }
