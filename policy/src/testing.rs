@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tools::id::UpstreamName;
-use tools::model::Tool;
+use tools::model::{Tool, ToolKind};
+use tools::program::{Bin, Command, Declaration, Program, Shape};
 
 use crate::catalogue::{Catalogue, KnownTool};
 use crate::document::{Lists, Policy, Source};
@@ -50,4 +51,35 @@ pub(crate) fn catalogue() -> Catalogue {
             KnownTool::of(Tool::mcp(&UpstreamName::try_from(upstream).unwrap(), raw.into()).unwrap())
         })
         .collect()
+}
+
+/// `gh` with the commands `pr list` and `pr merge`, and `jq` without commands.
+pub(crate) fn programs() -> Catalogue {
+    let declared = ["pr list", "pr merge"].map(|name| (name.parse().unwrap(), Command::default()));
+    let gh = Shape::Commands {
+        declared: declared.into_iter().collect(),
+        is_strict: false,
+    };
+    let all = [("gh", gh), ("jq", Shape::Bare(Command::default()))].map(|(name, shape)| {
+        let program = Program {
+            shape,
+            rejects_metacharacters: false,
+        };
+        let bin = Bin {
+            name,
+            is_installed: true,
+            floor: "human_approval",
+        };
+        let tool = |declared: Declaration| {
+            let raw = serde_json::value::to_raw_value(&declared.declared).unwrap();
+            let upstream = name.parse().unwrap();
+            KnownTool::of(Tool::declared_by(&upstream, ToolKind::Cli, true, raw.into()).unwrap())
+        };
+        program
+            .declarations(bin)
+            .into_iter()
+            .map(tool)
+            .collect::<Vec<_>>()
+    });
+    all.into_iter().flatten().collect()
 }

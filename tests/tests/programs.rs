@@ -11,7 +11,7 @@ policies:
   - name: people
     agent: "*"
     rules:
-      - tools: ["mischief.deny*", "git.push"]
+      - tools: ["mischief.deny*", "git.push", "git.a.b.c", "git.q.r.s.t"]
         action: deny
       - tools: ["*"]
         action: allow
@@ -136,6 +136,16 @@ async fn one_call_has_one_meaning_whatever_it_is_called() {
         ("git.push", json!({})),
         ("git.push", json!({"args": ["origin"]})),
         ("git.__dispatch", json!({"command": "push"})),
+        ("git.__dispatch", json!({"command": "a b c"})),
+        (
+            "git.__dispatch",
+            json!({"command": "a", "args": ["b", "-x", "y", "c"]}),
+        ),
+        ("git.a.b", json!({"args": ["c", "d", "e"]})),
+        (
+            "git.__dispatch",
+            json!({"command": "q r s t", "args": ["u", "v"]}),
+        ),
         (
             "git.__dispatch",
             json!({"command": "push", "args": ["origin", "main"]}),
@@ -187,6 +197,35 @@ async fn one_call_has_one_meaning_whatever_it_is_called() {
             "{body}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_can_mean_too_much_is_refused_and_recorded() {
+    let (up, _folder) = up().await;
+    let agent = tests::agent::Agent::new(&up.url, "a", None);
+    let asked = |options: usize| {
+        let args: Vec<&str> = (0..options).flat_map(|_| ["-x", "word"]).collect();
+        json!({"command": "version", "args": args})
+    };
+    assert_eq!(agent.rest("git.__dispatch", asked(18)).await.0, 200);
+    let (status, body) = agent.rest("git.__dispatch", asked(19)).await;
+    assert_eq!(
+        (status, &body["reason"]),
+        (400, &json!("invalid_arguments")),
+        "{body}"
+    );
+    let detail = body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("cannot be told which command is meant") && detail.contains("--name=value"),
+        "{body}"
+    );
+    let records = up.operator().records("tool=git.__dispatch", 2).await;
+    let refused: Vec<&Value> = records
+        .iter()
+        .filter(|record| record["reason"] == "invalid_arguments")
+        .collect();
+    assert_eq!(refused.len(), 1, "{records:?}");
+    assert!(refused[0]["exit_code"].is_null(), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -314,6 +314,11 @@ impl Tool {
         self.program.as_ref()?.floor()
     }
 
+    /// Whether it is a command of a program, or runs any of one that has commands.
+    pub fn is_command(&self) -> bool {
+        self.program.as_ref().is_some_and(|sign| !sign.is_bare())
+    }
+
     /// The tool's own name, as its upstream knows it.
     pub fn local_name(&self) -> &str {
         match &self.upstream {

@@ -1,8 +1,8 @@
 //! What a rule means for the tools that are known.
 
 use tools::classify::{Classification, Family};
-use tools::id::{AgentId, Namespace};
-use tools::program::DISPATCHER;
+use tools::id::{AgentId, Namespace, UpstreamName};
+use tools::program::{DISPATCHER, MAX_WORDS};
 use tools::targets::Targets;
 
 use super::{Finding, Lint, Place};
@@ -52,8 +52,14 @@ fn unknown_names(place: Place<'_>, catalogue: &Catalogue, findings: &mut Vec<Fin
     let all = || catalogue.tools().iter().map(|known| known.name().as_str());
     let globs = place.rule.tools.iter().flatten().chain(&place.rule.except);
     for glob in globs {
-        let is_known = all().any(|name| glob.matches(name)) || may_be_dispatched(glob, catalogue);
-        if glob.names_a_kind() || glob.glob().is_any() || is_known {
+        if glob.names_a_kind() || glob.glob().is_any() || all().any(|name| glob.matches(name)) {
+            continue;
+        }
+        if let Some(finding) = too_many_words(place, glob, catalogue) {
+            findings.push(finding);
+            continue;
+        }
+        if may_be_dispatched(glob, catalogue) {
             continue;
         }
         let message = format!("the pattern \"{glob}\" covers no known tool");
@@ -80,6 +86,37 @@ fn may_be_dispatched(glob: &ToolGlob, catalogue: &Catalogue) -> bool {
     dispatchers
         .filter_map(|known| known.tool.upstream.as_ref())
         .any(|program| Some(program.as_str()) == upstream)
+}
+
+/// A pattern that names more words of a program's command than any name has that is decided about: it covers no call.
+///
+/// INVARIANT: words hold no dots, and a wildcard that stands for some only makes a name longer.
+fn too_many_words(place: Place<'_>, glob: &ToolGlob, catalogue: &Catalogue) -> Option<Finding> {
+    let (upstream, local) = glob.as_str().split_once('.')?;
+    let is_of_program = |known: &KnownTool| {
+        known.tool.upstream.as_ref().map(UpstreamName::as_str) == Some(upstream) && known.tool.is_command()
+    };
+    let words: Vec<&str> = local.split('.').collect();
+    if words.len() <= MAX_WORDS || !catalogue.tools().iter().any(is_of_program) {
+        return None;
+    }
+    let message = format!(
+        "the pattern \"{glob}\" covers no call: it names {} words of a command of {upstream}, and calls are decided by {MAX_WORDS} words at most",
+        words.len()
+    );
+    let is_restricting = matches!(place.rule.action, Action::Deny | Action::HumanApproval);
+    let hint = if is_restricting && !place.rule.except.contains(glob) {
+        let shorter = words.get(..MAX_WORDS).unwrap_or_default().join(".");
+        format!(
+            "name at most {MAX_WORDS} words: \"{upstream}.{shorter}\" holds for everything beneath it too"
+        )
+    } else {
+        // Such a rule, or exception, reaches further than two words of a command only where that is declared.
+        format!(
+            "declare the command with its first {MAX_WORDS} words or fewer and name that: it covers everything beneath"
+        )
+    };
+    Some(place.finding(Lint::NoSuchTool, message).with_hint(hint))
 }
 
 /// The nearest known name, or the pattern with the nearest upstream's name.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{catalogue, policies};
+use crate::testing::{catalogue, policies, programs};
 
 fn found(text: &str) -> Vec<Finding> {
     lint(&policies(text), Some(&catalogue()))
@@ -102,6 +102,75 @@ fn a_pattern_that_covers_nothing_names_the_nearest() {
     assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.*\"?"));
     let finding = only("{tools: [send_mail], action: human_approval}", Lint::NoSuchTool);
     assert_eq!(finding.hint.as_deref(), Some("did you mean \"mail.send_mail\"?"));
+}
+
+fn of_programs(rules: &str) -> Vec<Finding> {
+    let text = format!("name: p\nagent: a\nrules: [{rules}]");
+    lint(&policies(&text), Some(&programs()))
+}
+
+#[test]
+fn a_pattern_of_more_words_than_are_decided_is_told() {
+    for dead in [
+        "gh.q.r.s.t.u",
+        "gh.q.r.s.t.u*",
+        "gh.q.r.s.t.*",
+        "gh.*.*.*.*.*",
+        "gh.pr.list.q.r.s.t.u",
+    ] {
+        let findings = of_programs(&format!("{{tools: ['{dead}'], action: deny}}"));
+        assert_eq!(findings.len(), 1, "{dead}: {findings:#?}");
+        let found = &findings[0];
+        assert_eq!((found.lint, found.rule), (Lint::NoSuchTool, Some(0)), "{found:?}");
+        assert!(
+            found.message.contains("covers no call") && found.message.contains("4 words at most"),
+            "{found}"
+        );
+    }
+    for live in [
+        "gh.*",
+        "gh.q",
+        "gh.q.r.s.t",
+        "gh.q.r.s.*",
+        "gh.q.r.s.t*",
+        "gh.*.*.*.*",
+        "gh.resource:a.b.c.d.e.f",
+        "*",
+        "*.*.*.*.*.*.*",
+    ] {
+        let rules = format!("{{tools: ['{live}'], action: deny}}");
+        let findings = of_programs(&rules);
+        assert!(
+            findings.iter().all(|one| !one.message.contains("words at most")),
+            "{live}: {findings:#?}"
+        );
+    }
+    // Tools of others may have as many dots as they like, and a program without commands has none.
+    for other in ["mail.q.r.s.t.u", "jq.q.r.s.t.u"] {
+        let findings = of_programs(&format!("{{tools: [{other}], action: deny}}"));
+        assert!(
+            findings.iter().all(|one| !one.message.contains("words at most")),
+            "{other}: {findings:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_pattern_of_too_many_words_says_what_to_write() {
+    let hint = |rules: &str| {
+        let findings = of_programs(rules);
+        let about = findings
+            .iter()
+            .find(|one| one.message.contains("names 5 words of a command of gh"));
+        about.and_then(|one| one.hint.clone()).unwrap()
+    };
+    let shorter = "name at most 4 words: \"gh.q.r.s.t\" holds for everything beneath it too";
+    assert_eq!(hint("{tools: [gh.q.r.s.t.u, gh.pr.list], action: deny}"), shorter);
+    assert_eq!(hint("{tools: [gh.q.r.s.t.u], action: human_approval}"), shorter);
+    // A shorter allow of what is not declared would allow nothing.
+    let declare = "declare the command";
+    assert!(hint("{tools: [gh.q.r.s.t.u], action: allow}").starts_with(declare));
+    assert!(hint("{tools: ['gh.*'], except: [gh.q.r.s.t.u], action: deny}").starts_with(declare));
 }
 
 #[test]

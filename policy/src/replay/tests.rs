@@ -1,9 +1,5 @@
-use tools::model::{Tool, ToolKind};
-use tools::program::{Bin, Command, Declaration, Program, Shape};
-
 use super::*;
-use crate::catalogue::KnownTool;
-use crate::testing::{catalogue, policies};
+use crate::testing::{catalogue, policies, programs};
 
 fn recorded(id: &str, tool: &str, params: Option<&str>, action: Action) -> Recorded {
     Recorded {
@@ -80,37 +76,6 @@ fn calls_that_rest_on_what_was_redacted_are_not_replayed() {
         &[recorded("1", "mail.send_mail", None, Action::Allow)],
     );
     assert_eq!(done.same, 1, "without conditions the arguments are not needed");
-}
-
-/// `gh` with the commands `pr list` and `pr merge`, and `jq` without commands.
-fn programs() -> Catalogue {
-    let declared = ["pr list", "pr merge"].map(|name| (name.parse().unwrap(), Command::default()));
-    let gh = Shape::Commands {
-        declared: declared.into_iter().collect(),
-        is_strict: false,
-    };
-    let all = [("gh", gh), ("jq", Shape::Bare(Command::default()))].map(|(name, shape)| {
-        let program = Program {
-            shape,
-            rejects_metacharacters: false,
-        };
-        let bin = Bin {
-            name,
-            is_installed: true,
-            floor: "human_approval",
-        };
-        let tool = |declared: Declaration| {
-            let raw = serde_json::value::to_raw_value(&declared.declared).unwrap();
-            let upstream = name.parse().unwrap();
-            KnownTool::of(Tool::declared_by(&upstream, ToolKind::Cli, true, raw.into()).unwrap())
-        };
-        program
-            .declarations(bin)
-            .into_iter()
-            .map(tool)
-            .collect::<Vec<_>>()
-    });
-    all.into_iter().flatten().collect()
 }
 
 fn run_as(tool: &str, argv: Option<&[&str]>) -> Recorded {

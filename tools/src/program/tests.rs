@@ -109,6 +109,30 @@ fn a_command_behind_options_is_thought_of() {
     assert_eq!(unclear, ArgumentError::Unclear);
 }
 
+/// The figures of docs/cli.md.
+#[test]
+fn how_many_options_may_be_followed_by_words() {
+    let gh = gh();
+    let asked = |words: &str, options: usize, option: &'static str, value: &'static str| {
+        let args: Vec<&str> = (0..options).flat_map(|_| [option, value]).collect();
+        call(&gh, "__dispatch", &json!({"command": words, "args": args}))
+    };
+    for (words, most) in [("a", 18), ("a b", 44), ("a b c", 1023)] {
+        assert!(asked(words, most, "-x", "w").is_ok(), "{words}");
+        assert_eq!(
+            asked(words, most + 1, "-x", "w").unwrap_err(),
+            ArgumentError::Unclear,
+            "{words}"
+        );
+    }
+    for (words, option, value) in [("a b c d", "-x", "w"), ("a", "-x=1", "W"), ("a", "-x", "./w")] {
+        assert!(
+            asked(words, 1500, option, value).is_ok(),
+            "{words} {option} {value}"
+        );
+    }
+}
+
 #[test]
 fn a_rule_may_name_as_many_words_as_a_command_has() {
     let vector = json!({"command": "compute", "args": ["instances", "--zone", "b", "delete", "vm-1"]});
