@@ -34,7 +34,8 @@ section! {
     check audiences_differ
 }
 
-/// A token for agents must open no operator path and enrol no sidecar, and one that enrols sidecars must open no operator path.
+/// A token for agents must open no operator path, enrol no sidecar and name one agent; one that enrols sidecars must open no
+/// operator path.
 fn audiences_differ(auth: &Auth, keys: &Keys<'_, '_>) {
     let jwt = auth.jwt.as_ref();
     let jwt = jwt.map(|jwt| ("auth.jwt", "an agent", &jwt.issuer, &jwt.audience));
@@ -42,6 +43,13 @@ fn audiences_differ(auth: &Auth, keys: &Keys<'_, '_>) {
     let agents = agents.map(|of| ("auth.service_accounts", "an agent", &of.issuer, &of.audience));
     let sidecars = auth.sidecar_accounts.as_ref();
     let sidecars = sidecars.map(|of| ("auth.sidecar_accounts", "a sidecar", &of.issuer, &of.audience));
+    if let (Some((_, _, issuer, audience)), Some((_, _, of, held))) = (jwt, agents)
+        && (issuer, audience) == (of, held)
+    {
+        let message =
+            "auth.service_accounts.audience must not be that of auth.jwt: one token could name two agents";
+        keys.problem(Some("service_accounts"), message.to_owned());
+    }
     let agents = jwt.into_iter().chain(agents);
     if let Some(operators) = &auth.operators {
         for (section, whose, issuer, audience) in agents.clone().chain(sidecars) {

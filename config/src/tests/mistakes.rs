@@ -157,6 +157,10 @@ fn settings_that_do_not_fit_together_are_told() {
             "1:59 auth.sidecar_accounts.audience must not be \"toolgate-agent\": that is what agents' tokens are for, and one could enrol a sidecar",
         ),
         (
+            "auth: {jwt: {jwks_url: 'https://x/', issuer: i, audience: a}, service_accounts: {issuer: i, audience: a}}",
+            "1:81 auth.service_accounts.audience must not be that of auth.jwt: one token could name two agents",
+        ),
+        (
             "auth: {sidecar_accounts: {accounts: ['prod:*'], audience: a}, service_accounts: {audience: a}}",
             "1:26 auth.sidecar_accounts.audience must not be that of auth.service_accounts: an agent's token could enrol a sidecar",
         ),
