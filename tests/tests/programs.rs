@@ -14,6 +14,7 @@ policies:
       - tools: ["mischief.deny*", "git.push", "git.a.b.c", "git.q.r.s.t"]
         action: deny
       - tools: ["*"]
+        except: ["git.e.f.g"]
         action: allow
 "#;
 
@@ -161,6 +162,22 @@ async fn one_call_has_one_meaning_whatever_it_is_called() {
         let (_, decided) = agent.decide(tool, arguments.clone()).await;
         assert_eq!(decided["action"], "deny", "{tool} {arguments}: {decided}");
     }
+    // What is taken out of the rule that allows is not allowed by it.
+    for arguments in [
+        json!({"command": "e f g"}),
+        json!({"command": "e", "args": ["f", "g", "h"]}),
+    ] {
+        let (status, body) = agent.rest("git.__dispatch", arguments.clone()).await;
+        assert_eq!(
+            (status, &body["reason"]),
+            (403, &json!("no_rule")),
+            "{arguments}: {body}"
+        );
+    }
+    assert_eq!(
+        agent.rest("git.__dispatch", json!({"command": "e f h"})).await.0,
+        200
+    );
     // The floor of what is not declared holds, and a declared command has none.
     for tool in ["held.log", "held.__dispatch"] {
         let (status, body) = agent.rest(tool, json!({"command": "log"})).await;

@@ -5,7 +5,7 @@ use tools::id::ToolName;
 
 use super::{Decision, Floor};
 use crate::PolicySet;
-use crate::document::Action;
+use crate::document::{Action, Rule};
 
 /// What a call of a program can mean beside the name that was called.
 #[derive(Debug)]
@@ -57,24 +57,33 @@ impl Commands<'_> {
 
     /// The strictest of the decision about the called name and those about every command that the call can mean, each of which
     /// `decide` makes. A rule that names further leading words of the argument vector, and none of these, holds too: one
-    /// about `kubectl.delete` holds for `kubectl delete pod`, whatever that is called.
+    /// about `kubectl.delete` holds for `kubectl delete pod`, whatever that is called. So does an `except` with such a name, of
+    /// a rule that decided: what it takes out is decided without that rule.
     pub fn strictest(
         &self,
         set: &PolicySet,
         called: Decision,
         mut decide: impl FnMut(&ToolName, &Classification, Option<Floor>) -> Decision,
     ) -> Strictest {
+        let mut deciding: Vec<&Rule> = deciding_rule(set, &called).into_iter().collect();
         let mut strictest = Strictest {
             decision: called,
             about: self.called.clone(),
         };
         for other in &self.others {
             let about = decide(other.name, other.classification, other.floor);
+            deciding.extend(deciding_rule(set, &about));
             strictest = strictest.or(other.name, about);
         }
         for name in &self.related {
             let about = decide(name, self.together, None);
-            if about.action > strictest.decision.action && !self.covers_decided(set, &about) {
+            let is_excepted = || {
+                let mut exceptions = deciding.iter().flat_map(|rule| &rule.except);
+                exceptions.any(|glob| glob.matches(name.as_str()))
+            };
+            if about.action > strictest.decision.action
+                && (!self.covers_decided(set, &about) || is_excepted())
+            {
                 strictest = strictest.or(name, about);
             }
         }
@@ -83,11 +92,7 @@ impl Commands<'_> {
 
     /// Whether the rule that decided covers a name that was decided anyway, and so had its say there.
     fn covers_decided(&self, set: &PolicySet, decision: &Decision) -> bool {
-        let rule = decision
-            .rule
-            .as_ref()
-            .and_then(|rule| set.get(rule.policy.as_str())?.rules.get(rule.index));
-        let Some(rule) = rule else {
+        let Some(rule) = deciding_rule(set, decision) else {
             // No rule names it.
             return true;
         };
@@ -96,6 +101,12 @@ impl Commands<'_> {
             .chain([self.called])
             .any(|name| rule.covers_tool(name.as_str()))
     }
+}
+
+/// The rule that decided.
+fn deciding_rule<'s>(set: &'s PolicySet, decision: &Decision) -> Option<&'s Rule> {
+    let rule = decision.rule.as_ref()?;
+    set.get(rule.policy.as_str())?.rules.get(rule.index)
 }
 
 impl Strictest {
