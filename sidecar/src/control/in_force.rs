@@ -94,7 +94,7 @@ impl InForce {
         true
     }
 
-    /// The control plane has revoked this sidecar, or has enrolled it anew.
+    /// The control plane has revoked this sidecar, or has enrolled it anew. Written by the enrolment alone.
     pub(super) fn set_revoked(&self, is_revoked: bool) {
         self.is_revoked.store(is_revoked, Ordering::Release);
     }

@@ -98,7 +98,7 @@ async fn after(name: &'static str, shared: &Arc<Shared>, epoch: u64, end: End, b
             tracing::error!(stream = name, code = ?status.code(), reason = status.message(),
                 "the control plane refuses this stream until configuration changes");
             if auth::is_revoked(&status) {
-                shared.in_force.set_revoked(true);
+                // The enrolment asks, and ends what runs here: this may be the late word about an earlier credential.
                 shared.renew_now.notify_one();
             }
             tokio::select! {

@@ -197,8 +197,8 @@ fn render(exchange: &Exchange<'_>, mut report: CallReport, name: &str) -> Answer
     let continuation = report.continuation.take();
     let report = &report;
     tasks::note(exchange, report);
-    if let Some(task) = exchange.task {
-        task.was_forwarded_to(report.upstream.as_deref());
+    if let (Some(task), End::Answered(_)) = (exchange.task, &report.end) {
+        task.was_answered_by(report.upstream.as_deref());
     }
     match (&report.end, continuation) {
         (End::Answered(upstream), Some(continuation)) => {

@@ -38,8 +38,8 @@ pub(in super::super) struct Beginning {
     /// How long its client wants the task to be kept.
     ttl: Option<Duration>,
     is_modern: bool,
-    /// Where the call was forwarded: what was served when it came may have changed while it waited.
-    forwarded_to: OnceLock<UpstreamName>,
+    /// Whose answer the call got: what was served when it came may have changed since.
+    answered_by: OnceLock<UpstreamName>,
     /// Whether its upstream is asked for a task of its own.
     pub(in super::super) is_for_upstream: bool,
     /// Whether a legacy upstream runs it as a task, which is followed here for a modern client.
@@ -145,7 +145,7 @@ impl Beginning {
             owner,
             ttl,
             is_modern: exchange.is_modern,
-            forwarded_to: OnceLock::new(),
+            answered_by: OnceLock::new(),
             is_for_upstream,
             is_followed: is_run_there && exchange.is_modern,
             questions: Arc::default(),
@@ -164,10 +164,10 @@ impl Beginning {
         !self.is_for_upstream && !self.has_no_room
     }
 
-    /// The call was forwarded to this upstream.
-    pub(in super::super) fn was_forwarded_to(&self, upstream: Option<&str>) {
+    /// This upstream has answered the call.
+    pub(in super::super) fn was_answered_by(&self, upstream: Option<&str>) {
         if let Some(upstream) = upstream.and_then(|name| UpstreamName::try_from(name).ok()) {
-            let _ = self.forwarded_to.set(upstream);
+            let _ = self.answered_by.set(upstream);
         }
     }
 
@@ -281,7 +281,7 @@ impl Beginning {
             return;
         };
         let theirs = begun_by_upstream(&outcome, self.is_modern);
-        match (theirs, self.forwarded_to.get()) {
+        match (theirs, self.answered_by.get()) {
             (Some(id), Some(upstream)) if self.is_modern || self.is_for_upstream => {
                 self.state.own_tasks.hand_on(task, upstream.clone(), id);
             }

@@ -214,7 +214,9 @@ fn kept_for(headers: &HeaderMap) -> Duration {
         .iter()
         .filter_map(|value| HeaderValue::to_str(value).ok())
         .flat_map(|value| value.split(','))
-        .find_map(|parameter| parameter.trim().strip_prefix("timeout=")?.parse().ok());
+        .filter_map(|parameter| parameter.split_once('='))
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))
+        .and_then(|(_, seconds)| seconds.trim().parse().ok());
     said.map_or(MAX_AGE, |seconds| {
         Duration::from_secs(seconds).saturating_sub(AHEAD).min(MAX_AGE)
     })
@@ -234,6 +236,7 @@ mod tests {
             ("timeout=5", 4),
             ("max=100, timeout=5", 4),
             ("timeout=1", 0),
+            ("Timeout = 3", 2),
             ("timeout=0", 0),
             ("timeout=900", 50),
             ("timeout=soon", 50),
