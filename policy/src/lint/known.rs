@@ -105,13 +105,14 @@ fn too_many_words(place: Place<'_>, glob: &ToolGlob, catalogue: &Catalogue) -> O
         words.len()
     );
     let is_restricting = matches!(place.rule.action, Action::Deny | Action::HumanApproval);
-    let hint = if is_restricting && !place.rule.except.contains(glob) {
+    let is_exception = place.rule.except.contains(glob);
+    // What restricts holds by any of the names; what lets through has to do so under each.
+    let hint = if is_restricting != is_exception {
         let shorter = words.get(..MAX_WORDS).unwrap_or_default().join(".");
         format!(
             "name at most {MAX_WORDS} words: \"{upstream}.{shorter}\" holds for everything beneath it too"
         )
     } else {
-        // Such a rule, or exception, reaches further than two words of a command only where that is declared.
         format!(
             "declare the command with its first {MAX_WORDS} words or fewer and name that: it covers everything beneath"
         )

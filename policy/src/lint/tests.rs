@@ -167,7 +167,11 @@ fn a_pattern_of_too_many_words_says_what_to_write() {
     let shorter = "name at most 4 words: \"gh.q.r.s.t\" holds for everything beneath it too";
     assert_eq!(hint("{tools: [gh.q.r.s.t.u, gh.pr.list], action: deny}"), shorter);
     assert_eq!(hint("{tools: [gh.q.r.s.t.u], action: human_approval}"), shorter);
-    // A shorter allow of what is not declared would allow nothing.
+    assert_eq!(
+        hint("{tools: ['gh.*'], except: [gh.q.r.s.t.u], action: allow}"),
+        shorter
+    );
+    // A shorter allow of what is not declared, or exception to a deny, would allow nothing.
     let declare = "declare the command";
     assert!(hint("{tools: [gh.q.r.s.t.u], action: allow}").starts_with(declare));
     assert!(hint("{tools: ['gh.*'], except: [gh.q.r.s.t.u], action: deny}").starts_with(declare));
