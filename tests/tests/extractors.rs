@@ -68,6 +68,11 @@ async fn columns_and_corrections_decide_real_calls() {
         "no extractor yet"
     );
 
+    tests::wait::until("the control plane knows the tool", || async {
+        let tools = up.operator().get("/tools/decisions?agent=ada").await;
+        tools.to_string().contains("fixture.query").then_some(())
+    })
+    .await;
     extractor_is_given(&up).await;
     assert_eq!(status(&agent, "SELECT name FROM users WHERE id = 3").await, 200);
     for refused in [
